@@ -181,6 +181,16 @@ describe('periods of an MPD', async () => {
     asserted(await played('PT6S', ['PT6S', sets(5)]), 'invalid', /"missing"/);
   });
 
+  test('may not have segments on average begin behind its end', async () => {
+    const listed = (seconds: number): string => {
+      const urls = [1, 2, 3, 4, 5, 6].map((number) => `<SegmentURL media="chunk-stream0-0000${number}.m4s"/>`);
+      const list = `<SegmentList timescale="1000" duration="${seconds * 1000}"><Initialization sourceURL="init-stream0.m4s"/>${urls.join('')}</SegmentList>`;
+      return set('video', list) + timeline('audio', 0, 7, 0);
+    };
+    asserted(await played('PT6S', ['PT6S', listed(1)]), 'valid', /Media unchanged/);
+    asserted(await played('PT6S', ['PT6S', listed(1.2)]), 'invalid', /behind its own start/);
+  });
+
   test('may be rounded to tenths of seconds', async () => {
     const folder = join(home, 'long-segments');
     mkdirSync(folder);

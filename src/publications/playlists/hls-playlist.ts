@@ -116,6 +116,7 @@ function readSegments(path: string, lines: readonly HlsLine[]): Pick<HlsMedia, '
   let map: HlsMap | null = null;
   let tags = noTags();
   let discontinuities = 0;
+  let gapSeconds = 0;
   let key: string | null = null;
   let before: HlsSegment | undefined;
   for (const each of lines) {
@@ -123,11 +124,12 @@ function readSegments(path: string, lines: readonly HlsLine[]): Pick<HlsMedia, '
     if (name === null) {
       const segment = readSegment(
         path,
-        { uri: text, line, map, discontinuities, key, position: segments.length + gaps.length },
+        { uri: text, line, map, discontinuities, gapSeconds, key, position: segments.length },
         tags,
         before,
       );
       (tags.isGap ? gaps : segments).push(segment);
+      gapSeconds = tags.isGap ? gapSeconds + segment.durationSeconds : 0;
       before = segment;
       tags = noTags();
     } else if (name === 'EXT-X-GAP') tags.isGap = true;
@@ -153,7 +155,7 @@ function noTags(): SegmentTags {
 
 function readSegment(
   path: string,
-  address: Pick<HlsSegment, 'uri' | 'line' | 'map' | 'discontinuities' | 'key' | 'position'>,
+  address: Pick<HlsSegment, 'uri' | 'line' | 'map' | 'discontinuities' | 'gapSeconds' | 'key' | 'position'>,
   { durationSeconds, roundingSeconds, dateSeconds, range, rangeLine, isGap }: SegmentTags,
   before: HlsSegment | undefined,
 ): HlsSegment {

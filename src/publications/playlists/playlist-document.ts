@@ -57,13 +57,15 @@ export interface HlsMedia extends HlsFile {
 }
 
 export interface HlsSegment extends HlsReference {
-  /** Its position in the playlist, gaps included. */
+  /** Its position in the playlist, where gaps are not counted. */
   readonly position: number;
   readonly durationSeconds: number;
   /** Half of the last digit of the stated duration. */
   readonly roundingSeconds: number;
   /** The number of the last discontinuity above it (EXT-X-DISCONTINUITY-SEQUENCE, EXT-X-DISCONTINUITY). */
   readonly discontinuities: number;
+  /** The durations of the gaps between it and the segment before. */
+  readonly gapSeconds: number;
   /** The time of day that it states, in seconds (EXT-X-PROGRAM-DATE-TIME); null where it does not. */
   readonly dateSeconds: number | null;
   /** The attributes of the EXT-X-KEY that it is encrypted with; null where it is not. */

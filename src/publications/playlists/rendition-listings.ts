@@ -29,8 +29,12 @@ export interface ListedFragment extends ListedPart {
   readonly key: string | null;
   /** Its position among all that the playlist lists (HLS), or that its representation does in a period. */
   readonly position: number;
+  /** Seconds without media between it and what is played before it. */
+  readonly gapSeconds: number;
   /** Its start on the media timeline; null where the playlist does not tell. */
   readonly mediaSeconds: number | null;
+  /** Its start in the period by the average duration of segments (`@duration`); null where another one is told. */
+  readonly averageSeconds: number | null;
   /** The media times that players show of it; null where the playlist does not bound them. */
   readonly window: MediaWindow | null;
 }
@@ -91,7 +95,9 @@ const UNTIMED = {
   dateSeconds: null,
   key: null,
   position: 0,
+  gapSeconds: 0,
   mediaSeconds: null,
+  averageSeconds: null,
   window: null,
 } as const;
 
@@ -113,6 +119,7 @@ function listingsOfHls(playlist: HlsMedia, index: FolderIndex): RenditionListing
       ...times,
       section,
       mediaSeconds: null,
+      averageSeconds: null,
       window: null,
     })),
   }));
@@ -160,7 +167,9 @@ function timedFragments(
       dateSeconds: null,
       key: null,
       position,
+      gapSeconds: 0,
       mediaSeconds,
+      averageSeconds: isTimed || length === null ? null : position * length,
       window,
     };
   });

@@ -150,6 +150,18 @@ export function findJoinedPublications(
   return [...offered, ...joined];
 }
 
+/** Returns a codec that is named of one rendition alone and is none of its media; null where there is none. */
+function unlikeCodec({
+  codecs,
+  read,
+}: {
+  codecs: readonly Codec[] | null;
+  read: Pick<ReadRendition, 'codecs'>;
+}): string | null {
+  const own = new Set(read.codecs.map(({ id }) => id));
+  return own.size === 0 ? null : (codecs?.find(({ id }) => !own.has(id))?.id ?? null);
+}
+
 /** Returns a codec that is named where none of its kind is that of the media; null where there is none. */
 function otherCodec(
   named: readonly Codec[] | null,
@@ -201,9 +213,8 @@ export function findSilentChoices(choices: readonly Choice[], renditions: readon
       const problem = `its CODECS leave out the ${unnamed[2]} that it offers, and so do some players`;
       return [{ playlist, line, kind: 'missing', problem }];
     }
-    const stated = [{ codecs, of: offered }, ...offered.map((each) => ({ codecs: each.codecs, of: [each] }))];
-    const other = stated.map((each) => otherCodec(each.codecs, each.of)).find((codec) => codec !== null);
-    if (other !== undefined) {
+    const [other = otherCodec(codecs, offered)] = offered.flatMap((each) => unlikeCodec(each) ?? []);
+    if (other !== null) {
       const problem = `it says that what it offers is ${other}, which it is not: some players leave out what they do not know`;
       return [{ playlist, line, kind: 'ambiguous', problem }];
     }

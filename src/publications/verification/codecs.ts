@@ -8,35 +8,36 @@ export interface Codec {
 
 /** Codecs by the names of their sample entries, of which several may stand for one (RFC 6381, and the registry of MP4RA). */
 const CODECS: readonly (readonly [kind: Codec['kind'], id: string, names: RegExp])[] = [
-  ['video', 'avc', /^(?:avc[1-4]|dva1|dvav)$/i],
-  ['video', 'hevc', /^(?:hvc1|hev1|dvh1|dvhe)$/i],
-  ['video', 'vvc', /^(?:vvc1|vvi1)$/i],
-  ['video', 'vp9', /^vp0?9$/i],
-  ['video', 'vp8', /^vp0?8$/i],
-  ['video', 'av1', /^av01$/i],
-  ['video', 'mpeg', /^mp4v$/i],
-  ['video', 'jpeg', /^mjpg$/i],
-  ['audio', 'mp4a', /^mp4a$/i],
-  ['audio', 'ac-3', /^ac-3$/i],
-  ['audio', 'ec-3', /^ec-3$/i],
-  ['audio', 'ac-4', /^ac-4$/i],
-  ['audio', 'opus', /^opus$/i],
-  ['audio', 'flac', /^flac$/i],
-  ['audio', 'alac', /^alac$/i],
-  ['audio', 'mp3', /^mp3$/i],
-  ['audio', 'dts', /^dts[a-z]$/i],
-  ['audio', 'mpegh', /^mh[am][12]$/i],
-  ['text', 'wvtt', /^wvtt$/i],
-  ['text', 'stpp', /^stpp$/i],
+  ['video', 'avc', /^avc[13]$/],
+  ['video', 'hevc', /^(?:hvc1|hev1)$/],
+  ['video', 'dolby-vision', /^(?:dvh1|dvhe|dva1|dvav)$/],
+  ['video', 'vvc', /^(?:vvc1|vvi1)$/],
+  ['video', 'vp9', /^vp0?9$/],
+  ['video', 'vp8', /^vp0?8$/],
+  ['video', 'av1', /^av01$/],
+  ['video', 'mpeg', /^mp4v$/],
+  ['video', 'jpeg', /^mjpg$/],
+  ['audio', 'mp4a', /^mp4a$/],
+  ['audio', 'ac-3', /^ac-3$/],
+  ['audio', 'ec-3', /^ec-3$/],
+  ['audio', 'ac-4', /^ac-4$/],
+  ['audio', 'opus', /^[Oo]pus$/],
+  ['audio', 'flac', /^(?:flac|fLaC)$/],
+  ['audio', 'alac', /^alac$/],
+  ['audio', 'mp3', /^mp3$/],
+  ['audio', 'dts', /^dts[a-z]$/],
+  ['audio', 'mpegh', /^mh[am][12]$/],
+  ['text', 'wvtt', /^wvtt$/],
+  ['text', 'stpp', /^stpp$/],
 ];
 
 /** Types of audio objects by what they are: AAC with extensions, of which writers name any, and MP3 (ISO/IEC 14496-3 §1.5.1). */
 const OBJECTS = { aac: /^40\.(?:0?2|0?5|29)$/, mp3: /^(?:40\.34|69|6b)$/i };
-/** Profiles of AVC that all players know, so that it matters little which of them is named: Baseline, Main and High. */
-const USUAL_PROFILES: ReadonlySet<string> = new Set(['66', '77', '100']);
+/** Profiles of AVC that all players know, so that it matters little which of them is named, or none: Baseline, Main and High. */
+const USUAL_PROFILES: ReadonlySet<string> = new Set(['', '66', '77', '100']);
 
 function codecOf(name: string, detail: string): Codec {
-  const [kind, id] = CODECS.find(([, , names]) => names.test(name)) ?? [null, name.toLowerCase()];
+  const [kind, id] = CODECS.find(([, , names]) => names.test(name)) ?? [null, name];
   if (id === 'mp4a') {
     const known = Object.entries(OBJECTS).find(([, types]) => types.test(detail));
     return { kind, id: known?.[0] ?? `${id}.${detail.toLowerCase()}` };
@@ -44,15 +45,18 @@ function codecOf(name: string, detail: string): Codec {
   return { kind, id: id === 'avc' && !USUAL_PROFILES.has(detail) ? `${id}.${detail}` : id };
 }
 
+/** Levels of AVC, as its names have them in hexadecimal (ITU-T H.264 table A-1). */
+const AVC_LEVELS = /^(?:0[9a-d]|1[4-6]|1[e-f]|20|2[89a]|3[2-4]|3[c-e])$/i;
+
 /** Returns the codec that a playlist names, such as `avc1.42c00c` or `mp4a.40.2` (RFC 6381). */
 export function codecNamed(text: string): Codec {
   const [name = '', ...details] = text.trim().split('.');
-  const [profile = ''] = details;
+  const [profile = '', level] = details;
+  if (!/^avc[13]$/.test(name)) return codecOf(name, details.join('.'));
   // An older form counts the profile in decimals.
-  const isDecimal = details.length === 2 && /^\d+$/.test(profile);
-  if (/^avc[1-4]$/i.test(name))
-    return codecOf(name, `${isDecimal ? profile : Number.parseInt(profile.slice(0, 2), 16)}`);
-  return codecOf(name, details.join('.'));
+  if (level !== undefined && /^\d+$/.test(profile)) return codecOf(name, profile);
+  const isKnown = profile === '' || (/^[0-9a-f]{6}$/i.test(profile) && AVC_LEVELS.test(profile.slice(4)));
+  return codecOf(name, isKnown && profile !== '' ? `${Number.parseInt(profile.slice(0, 2), 16)}` : profile);
 }
 
 /** Bytes of sample entries before the boxes in them (ISO/IEC 14496-12 §12.1.3 and §12.2.3). */

@@ -117,7 +117,7 @@ export async function readListedPublication(
     findings: [
       ...findingsIn(playlists.map((document) => ({ document, isPlayedAsMedia: !ofKeyFrames.has(document.path) }))),
       ...(chosen === null ? findMisleadingNames(folder, playlists) : []),
-      ...findPlayedGaps(playlists, new Set(listings.flatMap(pathsOf)), index),
+      ...findPlayedGaps(playlists, index),
       ...index.ambiguous,
     ],
     entries: reached.map(({ path, reaches }) => {
@@ -165,10 +165,6 @@ function chosenEntries<Some extends { readonly path: string }>(
 
 function initsOf(listings: readonly RenditionListing[]): MediaPart[] {
   return listings.flatMap(({ init }) => init?.part ?? []);
-}
-
-function pathsOf({ fragments }: RenditionListing): string[] {
-  return fragments.map(({ part }) => part.path);
 }
 
 function presentOnly(listings: readonly RenditionListing[], index: FolderIndex): RenditionListing[] {

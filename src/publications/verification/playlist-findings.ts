@@ -113,14 +113,10 @@ function passesTimeline({ addressing, segments }: MpdRepresentation): boolean {
   return addressing === 'list' && timed.length > 0 && timed.length < segments.length;
 }
 
-/** Finds gaps whose media are there, and in no playlist (`listed`): some players know no gaps, and play them. */
-export function findPlayedGaps(
-  playlists: readonly PlaylistDocument[],
-  listed: ReadonlySet<string>,
-  index: FolderIndex,
-): FoundInPlaylist[] {
+/** Finds gaps whose media are there: some players know no gaps, and play them. */
+export function findPlayedGaps(playlists: readonly PlaylistDocument[], index: FolderIndex): FoundInPlaylist[] {
   return playlists.flatMap((document) => {
-    const first = gapsOf(document, index).find((path) => !listed.has(path));
+    const [first] = gapsOf(document, index);
     if (first === undefined) return [];
     const problem = `media of a gap are there ("${first}"), and some players play them`;
     return [{ playlist: document.path, line: 1, kind: 'ambiguous', problem }];

@@ -112,7 +112,8 @@ class Run {
     return this.#cutBefore + Math.max(this.#end - (this.#start ?? 0) - this.#stated - this.#rounding, 0);
   }
 
-  add({ durationSeconds, roundingSeconds, own }: TimedFragment): void {
+  add({ durationSeconds, roundingSeconds, gapSeconds, own }: TimedFragment): void {
+    if (this.#start !== null) this.#stated += gapSeconds;
     this.#start ??= own.startSeconds;
     this.#end = own.startSeconds + own.durationSeconds;
     this.#stated += durationSeconds ?? own.durationSeconds;
@@ -121,9 +122,9 @@ class Run {
   }
 
   /** Returns why the durations before a fragment are those of other media: some players place it by them. */
-  problemOfDrift({ own }: TimedFragment): string | null {
+  problemOfDrift({ own, gapSeconds }: TimedFragment): string | null {
     if (this.#start === null) return null;
-    const drift = own.startSeconds - this.#start - this.#stated;
+    const drift = own.startSeconds - this.#start - this.#stated - gapSeconds;
     // Both may begin with pictures that are shown before their key frame, by which packagers count.
     if (Math.abs(drift) <= 2 * shiftOf(own) + this.#rounding) return null;
     const apart = toThousandths(Math.abs(drift));
@@ -162,10 +163,14 @@ function problemOfDuration({ durationSeconds: stated, roundingSeconds, own }: Ti
 }
 
 /** Returns why a segment does not stand where its media are: players show it at the time of these, and leave out by that time. */
-function problemOfPlace({ mediaSeconds, own }: TimedFragment): string | null {
-  if (mediaSeconds === null) return null;
-  const moved = mediaSeconds - own.startSeconds;
-  if (Math.abs(moved) <= shiftOf(own)) return null;
+function problemOfPlace({ mediaSeconds, averageSeconds, window, own }: TimedFragment): string | null {
+  const isAverage = mediaSeconds === null;
+  const placed = mediaSeconds ?? (averageSeconds === null ? null : averageSeconds + (window?.startSeconds ?? 0));
+  if (placed === null) return null;
+  const moved = placed - own.startSeconds;
+  // Segments may be half as long again as they are on average, or half as long (ISO/IEC 23009-1 §5.3.9.5.3).
+  const allowed = isAverage ? Math.max(shiftOf(own), own.durationSeconds / 2 + MAX_SHIFT_SECONDS) : shiftOf(own);
+  if (Math.abs(moved) <= allowed) return null;
   return `the playlist places it ${toThousandths(Math.abs(moved))} s ${moved > 0 ? 'behind' : 'before'} its own start`;
 }
 
