@@ -144,6 +144,11 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
       '<AdaptationSet',
       '<EventStream schemeIdUri="urn:mpeg:dash:event:2012"><Event><OverlayEvent uri="other.mp4"/></Event></EventStream><AdaptationSet',
     ),
+    'an event of SCTE that some players show': replaced(
+      '<AdaptationSet',
+      '<EventStream schemeIdUri="urn:scte:dash:scte214-events"><Event><OverlayEvent uri="other.mp4"/></Event></EventStream><AdaptationSet',
+    ),
+    'a buffer for time shift': replaced('type="static"', 'type="static" timeShiftBufferDepth="PT1S"'),
     'an element of another namespace with an address': replaced(
       '<AdaptationSet',
       '<x:Other xmlns:x="urn:example" uri="other.mp4"/><AdaptationSet',

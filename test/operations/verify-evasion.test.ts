@@ -316,6 +316,23 @@ describe('a file is not verified as valid', () => {
     }
   });
 
+  test('where a box that the hash leaves out holds something else than its type says', async () => {
+    const signed = await cut();
+    const [ftyp, ...rest] = topBoxesOf(signed).map(({ bytes }) => bytes) as [Buffer, ...Buffer[]];
+    // The starts of packs of an MPEG program stream, by which ffmpeg takes the file for one.
+    const packs = Buffer.from('6a703220000001ba44000001', 'hex');
+    const otherBrands = box('ftyp', Buffer.concat([packs, ftyp.subarray(8 + packs.length)]));
+    const otherMedia = box('mfra', box('free', Buffer.from('000001ba', 'hex')));
+    for (const parts of [
+      [otherBrands, ...rest],
+      [ftyp, ...rest, otherMedia],
+    ]) {
+      const { state, codes } = (await verifiedFile(Buffer.concat(parts))).verification;
+      assert.deepEqual([state, codes[0]?.code], ['invalid', 'assertion.bmffHash.additionalExclusionsPresent']);
+    }
+    assert.deepEqual(await deviations({ [second]: Buffer.concat([bytesOf(second), otherMedia]) }), { altered: 1 });
+  });
+
   test('but where media lies in a box with an id of its own, which the hash covers', async () => {
     const signed = await cut(box('uuid', Buffer.alloc(9000)));
     const { state, codes } = (await verifiedFile(signed)).verification;

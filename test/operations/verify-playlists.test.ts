@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { Verification } from '#contract/verification.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -57,7 +58,7 @@ const verification = {
 after(() => lists.close());
 let count = 0;
 
-async function verified(playlist: string, text: string, params: object = {}): Promise<Verification> {
+async function verified(playlist: string, text: string | Uint8Array, params: object = {}): Promise<Verification> {
   const folder = writeFiles(join(home, `case-${count++}`, 'show'), { ...signed, [playlist]: text });
   return (await verifyInput({ type: 'local_folder_path', path: folder }, join(folder, '..'), { params })).verification;
 }
@@ -91,14 +92,19 @@ describe('entries that were chosen', () => {
   });
 });
 
-describe('a file of the folder makes a publication invalid that', () => {
-  test('servers may send in place of a signed one', async () => {
+describe('a file of the folder', () => {
+  test('makes a publication invalid that servers may send in place of a signed one', async () => {
     const { state, summary } = await verified(`${MASTER}.gz`, 'other');
     assert.equal(state, 'invalid');
     assert.match(summary, /some servers send it in place of "master\.m3u8"/);
   });
 
-  test('is named like an address with a variable', async () => {
+  test('may hold the same as a signed one, compressed', async () => {
+    const { state } = await verified(`${MASTER}.gz`, gzipSync(textOf(MASTER)));
+    assert.equal(state, 'valid');
+  });
+
+  test('makes a publication invalid that is named like an address with a variable', async () => {
     const { state, summary } = await verified('{$v}-1.m4s', 'other');
     assert.equal(state, 'invalid');
     assert.match(summary, /its name is that of a variable/);

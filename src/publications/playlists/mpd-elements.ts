@@ -82,7 +82,7 @@ export function isOfMpeg(name: string): boolean {
 
 /** Elements of MPEG inside those. */
 export const INSIDE_OPAQUE: ReadonlySet<string> = words(
-  'Event Scope Latency PlaybackRate OperatingQuality OperatingBandwidth QualityLatency ClientDataReporting CMCDParameters Resync',
+  'Event Signal Binary Scope Latency PlaybackRate OperatingQuality OperatingBandwidth QualityLatency ClientDataReporting CMCDParameters Resync',
 );
 
 /** Names under which players keep what they read beside the attributes, so that an attribute replaces it. */

@@ -130,12 +130,12 @@ interface Surroundings {
  */
 function checkOtherElements(element: XmlElement, text: string, around: Surroundings, found: Report): void {
   const { name, start, children } = element;
-  if (name === 'ContentProtection' || isOfApplication(element)) return;
+  if (name === 'ContentProtection') return;
   const tag = text.slice(start, text.indexOf('>', start));
   const namespace = /\sxmlns\s*=\s*["']([^"']*)/.exec(tag)?.[1];
   const isInMpeg = namespace === undefined ? around.isOfMpeg : namespace.startsWith('urn:mpeg:dash:schema:mpd:');
   if (!isOfMpeg(name) && !INSIDE_OPAQUE.has(name)) {
-    if (isInMpeg && tag.startsWith(`<${name}`)) {
+    if (isInMpeg && tag.startsWith(`<${name}`) && !(around.isOpaque && OF_APPLICATIONS.test(name))) {
       return found(start, `<${name}> is no element that is known here, and some players may follow it`);
     }
     if (!around.isOpaque) return found(start, `<${name}>`, leadsElsewhere(element) ? 'unsigned' : 'unknown');
@@ -144,10 +144,8 @@ function checkOtherElements(element: XmlElement, text: string, around: Surroundi
   for (const child of children) checkOtherElements(child, text, { isOfMpeg: isInMpeg, isOpaque }, found);
 }
 
-/** Returns true for events of applications, which say nothing to players. */
-function isOfApplication({ name, attributes }: XmlElement): boolean {
-  return name === 'EventStream' && !/^urn:mpeg:/i.test(attributes.get('schemeIdUri') ?? '');
-}
+/** Names of elements that applications put into events and descriptors; those of MPEG begin with a capital. */
+const OF_APPLICATIONS = /^[a-z]/;
 
 /** Returns true for an element with an address in it. */
 function leadsElsewhere({ attributes, text, children }: XmlElement): boolean {

@@ -32,7 +32,7 @@ const CODECS: readonly (readonly [kind: Codec['kind'], id: string, names: RegExp
 ];
 
 /** Types of audio objects by what they are: AAC with extensions, of which writers name any, and MP3 (ISO/IEC 14496-3 §1.5.1). */
-const OBJECTS = { aac: /^40\.(?:0?2|0?5|29)$/, mp3: /^(?:40\.34|69|6b)$/i };
+const OBJECTS = { aac: /^40\.(?:0?2|0?5|29)$/, mp3: /^(?:40\.34|69|6b)$/i, 'ac-3': /^a5$/i, 'ec-3': /^a6$/i };
 /** Profiles of AVC that all players know, so that it matters little which of them is named, or none: Baseline, Main and High. */
 const USUAL_PROFILES: ReadonlySet<string> = new Set(['', '66', '77', '100']);
 

@@ -12,6 +12,7 @@ import { parsePlaylist, readPlaylists, refusePartialSegments } from '../playlist
 import { type ListedFragment, listingsOf, type RenditionListing } from '../playlists/rendition-listings.ts';
 import { checkRanges } from '../reading/merge-renditions.ts';
 import { type Choice, choicesOf } from './choices.ts';
+import { findCompressedFiles } from './compressed-files.ts';
 import { type FoundInPlaylist, findingsIn, findMisleadingNames, findPlayedGaps } from './playlist-findings.ts';
 import { findUnboundMedia, type UnboundMedia } from './unbound-media.ts';
 
@@ -117,6 +118,7 @@ export async function readListedPublication(
     findings: [
       ...findingsIn(playlists.map((document) => ({ document, isPlayedAsMedia: !ofKeyFrames.has(document.path) }))),
       ...(chosen === null ? findMisleadingNames(folder, playlists) : []),
+      ...(await findCompressedFiles(folder, signal)),
       ...findPlayedGaps(playlists, index),
       ...index.ambiguous,
     ],

@@ -6,6 +6,7 @@ import type { MpdDocument, MpdRepresentation, PlaylistDocument } from '../playli
 import type { PlaylistFinding } from '../playlists/playlist-finding.ts';
 import { isOpen } from '../playlists/read-playlists.ts';
 import { gapsOf } from '../playlists/rendition-listings.ts';
+import type { XmlElement } from '../playlists/xml-element.ts';
 import { isPresented } from '../presentation/presentation.ts';
 
 /** A finding about a playlist. */
@@ -32,6 +33,9 @@ export function findingsIn(playlists: readonly NamedPlaylist[]): FoundInPlaylist
     return [
       ...document.findings,
       ...findLateStarts(document),
+      ...(document.kind === 'mpd' && hasShiftBuffer(document.root)
+        ? found('it has a buffer for time shift, by which some players begin near its end')
+        : []),
       ...(isOpen(document) ? found('it may grow, so players begin near its end') : []),
       ...(document.kind === 'mpd' ? findPeriodsApart(document) : []),
       ...(document.kind === 'mpd' && document.representations.some(passesPeriod)
@@ -64,6 +68,11 @@ function findLateStarts(document: PlaylistDocument): FoundInPlaylist[] {
   return document.lines
     .filter(isLate)
     .map(({ line }) => ({ playlist: document.path, line, kind: 'ambiguous', problem }));
+}
+
+/** Returns true for an element that bounds how far players may go back, or that holds one. */
+function hasShiftBuffer({ attributes, children }: XmlElement): boolean {
+  return attributes.has('timeShiftBufferDepth') || children.some(hasShiftBuffer);
 }
 
 /** Seconds between the end of a period and the next one. */
@@ -123,28 +132,17 @@ export function findPlayedGaps(playlists: readonly PlaylistDocument[], index: Fo
   });
 }
 
-/** The ends of names of files that servers may send in place of those without them (`gzip_static` of nginx, and others alike). */
-const COMPRESSED = /\.(?:gz|br|zst|deflate)$/i;
-
-/**
- * Finds files that are named like playlists, and are none, those that a variable names to players that know none, and those that
- * servers send in place of others.
- */
+/** Finds files that are named like playlists, and are none, and those that a variable names to players that know none. */
 export function findMisleadingNames(
   { files }: Pick<SourceFolder, 'files'>,
   playlists: readonly PlaylistDocument[],
 ): FoundInPlaylist[] {
   const read = new Set(playlists.map(({ path }) => path));
-  const paths = new Set(files.map(({ path }) => path));
   return files.flatMap(({ path: playlist }): FoundInPlaylist[] => {
     const found = { playlist, line: 1, kind: 'ambiguous' } as const;
     if (playlist.includes('{$')) {
       const problem = 'its name is that of a variable, which some players do not replace';
       return [{ ...found, problem, isOfFolder: true }];
-    }
-    const uncompressed = playlist.replace(COMPRESSED, '');
-    if (uncompressed !== playlist && paths.has(uncompressed)) {
-      return [{ ...found, problem: `some servers send it in place of "${uncompressed}"`, isOfFolder: true }];
     }
     if (!isPresented(playlist) || isHidden(playlist) || read.has(playlist)) return [];
     return [{ ...found, problem: 'it is named like a playlist, and is none that plays media' }];

@@ -323,7 +323,7 @@ function dateShift({ dateSeconds, own }: TimedFragment): number | null {
 /** Seconds by the playlist and the number of the section that they are of. */
 type OfSections = Map<string, Map<number, number>>;
 
-/** Finds the playlists that play together, and state times of day by which some players play one later than the other. */
+/** Finds the playlists that offer what states times of day by which some players play one later than the other. */
 function datesApart(choices: readonly Choice[], listings: readonly TimedListing[]): FoundInPlaylist[] {
   const dated: OfSections = new Map();
   for (const { playlist, fragments } of listings) {
@@ -334,7 +334,11 @@ function datesApart(choices: readonly Choice[], listings: readonly TimedListing[
       if (shift !== null && !dates.has(fragment.section)) dates.set(fragment.section, shift);
     }
   }
-  return playedApart(choices, dated, (seconds) => `the times of day of what plays together are ${seconds} s apart`);
+  // Players change between all that a playlist offers, and go by times of day.
+  const offered = [...Map.groupBy(choices, ({ playlist }) => playlist).values()].flatMap(([first, ...others]) =>
+    first === undefined ? [] : [{ ...first, played: [first, ...others].flatMap(({ played }) => played) }],
+  );
+  return playedApart(offered, dated, (seconds) => `the times of day of what it offers are ${seconds} s apart`);
 }
 
 /** Finds the playlists of HLS that play together, and whose sections are of different parts of the signed media. */
