@@ -188,7 +188,7 @@ describe('periods of an MPD', async () => {
       return set('video', list) + timeline('audio', 0, 7, 0);
     };
     asserted(await played('PT6S', ['PT6S', listed(1)]), 'valid', /Media unchanged/);
-    asserted(await played('PT6S', ['PT6S', listed(1.2)]), 'invalid', /behind its own start/);
+    asserted(await played('PT6S', ['PT6S', listed(1.2)]), 'invalid', /begins behind the end of its period/);
   });
 
   test('may be rounded to tenths of seconds', async () => {

@@ -26,13 +26,21 @@ export interface C2paBox {
 }
 
 /** Adds a box to the C2PA boxes, unless it is a Merkle box: one that holds a map in CBOR (C2PA 2.2, §A.5.4). */
-export async function readC2paBox(window: ReadWindow, box: TopLevelBox, c2paBoxes: C2paBox[]): Promise<void> {
+export async function readC2paBox(
+  window: ReadWindow,
+  box: TopLevelBox,
+  fileSizeBytes: number,
+  c2paBoxes: C2paBox[],
+): Promise<void> {
   const start = box.offset + box.headerSizeBytes;
   const end = box.offset + box.sizeBytes;
   const head = await window.read(start, Math.min(C2PA_BOX_HEAD_BYTES + JUMBF_SIZE_BYTES, end - start));
-  const { purpose = null, payloadStart = BOX_ID_SIZE_BYTES } = parseC2paBox(head) ?? {};
+  const { purpose: stated = null, payloadStart = BOX_ID_SIZE_BYTES } = parseC2paBox(head) ?? {};
   const payload = head.subarray(payloadStart);
-  if (purpose === 'merkle' && isCborMap(payload)) return;
+  if (stated === 'merkle' && isCborMap(payload)) return;
+  // Nobody signs where the box says that the first Merkle box stands.
+  const isInFile = stated === null || stated === 'merkle' || head.readBigUInt64BE(payloadStart - 8) <= fileSizeBytes;
+  const purpose = isInFile ? stated : null;
   const content = { offset: start + payloadStart, length: end - start - payloadStart };
   const storeSizeBytes = payload.length < JUMBF_SIZE_BYTES ? 0 : payload.readUInt32BE(0);
   c2paBoxes.push({ box, purpose, content, storeSizeBytes });

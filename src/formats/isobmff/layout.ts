@@ -76,7 +76,7 @@ export async function readLayout(source: ByteSource, signal: AbortSignal): Promi
   let defaults: DefaultSizes | undefined;
   const { boxes, tail } = await walkTopLevelBoxes(source, window, (box) => {
     if (box.type === 'moov') moov ??= box;
-    if (isC2paBox(box)) return readC2paBox(window, box, c2paBoxes);
+    if (isC2paBox(box)) return readC2paBox(window, box, sizeBytes, c2paBoxes);
     if (box.type !== 'moof') return;
     return (async () => {
       defaults ??= await readDefaultSizes(name, window, moov);

@@ -5,7 +5,14 @@ import type { Choice } from './choices.ts';
 import type { FragmentTimes } from './media-times.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
 import { orderOfSections, sectionLeftOut, sectionsByInit, sectionsByPeriod } from './sections.ts';
-import { MAX_SHIFT_SECONDS, type Problem, type TimedFragment, type TimesOf, timed } from './timed-fragments.ts';
+import {
+  MAX_SHIFT_SECONDS,
+  type Problem,
+  type SignedTimes,
+  type TimedFragment,
+  type TimesOf,
+  timed,
+} from './timed-fragments.ts';
 
 /** What a playlist lists, as far as its times are known. */
 interface TimedListing {
@@ -164,14 +171,23 @@ function problemOfDuration({ durationSeconds: stated, roundingSeconds, own }: Ti
 
 /** Returns why a segment does not stand where its media are: players show it at the time of these, and leave out by that time. */
 function problemOfPlace({ mediaSeconds, averageSeconds, window, own }: TimedFragment): string | null {
-  const isAverage = mediaSeconds === null;
-  const placed = mediaSeconds ?? (averageSeconds === null ? null : averageSeconds + (window?.startSeconds ?? 0));
-  if (placed === null) return null;
-  const moved = placed - own.startSeconds;
-  // Segments may be half as long again as they are on average, or half as long (ISO/IEC 23009-1 §5.3.9.5.3).
-  const allowed = isAverage ? Math.max(shiftOf(own), own.durationSeconds / 2 + MAX_SHIFT_SECONDS) : shiftOf(own);
-  if (Math.abs(moved) <= allowed) return null;
+  if (mediaSeconds === null) return problemOfAverage(averageSeconds, window, own);
+  const moved = mediaSeconds - own.startSeconds;
+  if (Math.abs(moved) <= shiftOf(own)) return null;
   return `the playlist places it ${toThousandths(Math.abs(moved))} s ${moved > 0 ? 'behind' : 'before'} its own start`;
+}
+
+/** Returns why players do not load a segment: by the average duration it begins behind the end of its period. */
+function problemOfAverage(
+  averageSeconds: number | null,
+  window: TimedFragment['window'],
+  { startSeconds, durationSeconds }: SignedTimes,
+): string | null {
+  if (averageSeconds === null || window === null || window.endSeconds === null) return null;
+  const shown = Math.min(window.endSeconds - startSeconds, durationSeconds);
+  if (window.startSeconds + averageSeconds < window.endSeconds - MAX_SHIFT_SECONDS || shown <= MAX_SHIFT_SECONDS)
+    return null;
+  return `by the average duration it begins behind the end of its period, which shows ${toThousandths(shown)} s of it`;
 }
 
 function picturesIn(fragments: readonly TimedFragment[]): PictureSections {
