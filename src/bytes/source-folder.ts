@@ -27,6 +27,21 @@ export interface SourceFolder {
   close(): Promise<void>;
 }
 
+/** Opens a file of a folder, and closes it when `use` settles. */
+export async function withSource<Result>(
+  folder: Pick<SourceFolder, 'open'>,
+  { path }: Pick<FolderFile, 'path'>,
+  signal: AbortSignal,
+  use: (source: ByteSource) => Promise<Result>,
+): Promise<Result> {
+  const source = await folder.open(path, signal);
+  try {
+    return await use(source);
+  } finally {
+    await source.close();
+  }
+}
+
 /** Returns the sizes of the files of a folder by their paths, in bytes. */
 export function sizesIn({ files }: Pick<SourceFolder, 'files'>): Map<string, number> {
   return new Map(files.map(({ path, sizeBytes }) => [path, sizeBytes]));

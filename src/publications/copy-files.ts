@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { executePlan } from '#bytes/execute-plan.ts';
-import type { SourceFolder } from '#bytes/source-folder.ts';
+import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import type { SplicePlan } from '#bytes/splice-plan.ts';
 import type { HashedFile } from './presentation/presentation.ts';
 import type { PublicationWriter } from './signing/signing-context.ts';
@@ -13,8 +13,7 @@ export async function copyFile(
   signal: AbortSignal,
   wrote: (bytes: number) => void,
 ): Promise<HashedFile> {
-  const source = await folder.open(path, signal);
-  try {
+  return await withSource(folder, { path }, signal, async (source) => {
     const { sizeBytes } = source;
     const output = await writer.create(path, signal);
     try {
@@ -24,9 +23,7 @@ export async function copyFile(
     } finally {
       await output.close();
     }
-  } finally {
-    await source.close();
-  }
+  });
 }
 
 /** Writes a text file of the output. Returns what was written. */

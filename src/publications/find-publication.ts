@@ -1,5 +1,5 @@
 import { readRange } from '#bytes/byte-source.ts';
-import type { SourceFolder } from '#bytes/source-folder.ts';
+import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
 import { BOX_HEADER_SIZE_BYTES } from '#formats/isobmff-boxes.ts';
@@ -139,8 +139,7 @@ async function bareKindOf(
   signal: AbortSignal,
 ): Promise<SegmentKind> {
   const first = itemAt(parts, 0);
-  const source = await folder.open(first.path, signal);
-  try {
+  return await withSource(folder, first, signal, async (source) => {
     const { offset, length } = rangeOf(first, source);
     // Bytes that are not there are refused where they would be joined.
     if (offset + length > source.sizeBytes) return 'packed-audio';
@@ -153,22 +152,14 @@ async function bareKindOf(
       throw refusal(playlist, 1, problem);
     }
     return 'self-initialising';
-  } finally {
-    await source.close();
-  }
+  });
 }
 
-async function isChunked(folder: SourceFolder, part: MediaPart, signal: AbortSignal): Promise<boolean> {
-  const source = await folder.open(part.path, signal);
-  try {
+function isChunked(folder: SourceFolder, part: MediaPart, signal: AbortSignal): Promise<boolean> {
+  return withSource(folder, part, signal, async (source) => {
     const boxes = await listTopBoxes(await readerOf(source, part, signal));
-    return (
-      boxes.filter(({ type }) => type === 'moof').length !== 1 ||
-      boxes.filter(({ type }) => type === 'mdat').length !== 1
-    );
-  } finally {
-    await source.close();
-  }
+    return ['moof', 'mdat'].some((type) => boxes.filter((box) => box.type === type).length !== 1);
+  });
 }
 
 /** Globs of the request for the files of the publication; null where the request has none. */

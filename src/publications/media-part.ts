@@ -1,5 +1,5 @@
 import { readRange } from '#bytes/byte-source.ts';
-import type { SourceFolder } from '#bytes/source-folder.ts';
+import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 
 /** Bytes `[offset, offset + length)` of a file. */
 export interface ByteRange {
@@ -43,14 +43,11 @@ export const MAX_READ_PART_BYTES = 64 * 1024 * 1024;
 /** Reads a part for the official reader; null where it is larger than that is given. */
 export async function readPart(
   folder: Pick<SourceFolder, 'open'>,
-  { path, range }: MediaPart,
+  part: MediaPart,
   signal: AbortSignal,
 ): Promise<Buffer | null> {
-  const source = await folder.open(path, signal);
-  try {
-    const { offset, length } = range ?? { offset: 0, length: source.sizeBytes };
+  return await withSource(folder, part, signal, async (source) => {
+    const { offset, length } = part.range ?? { offset: 0, length: source.sizeBytes };
     return length > MAX_READ_PART_BYTES ? null : await readRange(source, offset, length, signal);
-  } finally {
-    await source.close();
-  }
+  });
 }

@@ -1,10 +1,10 @@
-import type { SourceFolder, UnlistedFolder } from '#bytes/source-folder.ts';
+import { type SourceFolder, type UnlistedFolder, withSource } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import { sampleOfNames } from '#errors/entry.ts';
 import { distinctWarnings, type Warning, warning } from '#errors/warning.ts';
 import { type InitLayout, readInitLayout } from './fragments/init-layout.ts';
-import { readerOf, withSource } from './fragments/top-boxes.ts';
+import { readerOf } from './fragments/top-boxes.ts';
 import { describePart, type MediaPart, type Rendition } from './media-part.ts';
 import { type MatchedPaths, matchPatterns } from './path-patterns.ts';
 import { isHidden, isPicture, isPlainText, needsPackaging } from './playlists/file-names.ts';

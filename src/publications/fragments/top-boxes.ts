@@ -1,5 +1,4 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
-import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import {
   BOX_HEADER_SIZE_BYTES,
@@ -13,6 +12,8 @@ import {
   requireFit,
 } from '#formats/isobmff-boxes.ts';
 import type { ByteRange, MediaPart } from '../media-part.ts';
+
+export { withSource } from '#bytes/source-folder.ts';
 
 /** A box directly in a file, as it lies there; up to seven bytes after the last box make one of type '' without header. */
 export interface TopBox extends Pick<BoxHeader, 'type' | 'offset' | 'sizeBytes' | 'headerSizeBytes'> {
@@ -120,19 +121,4 @@ export function manifestIn(box: TopBox): ByteRange | null {
 /** Returns the beginning of a uuid box from its extended type on. */
 function fromId({ head, headerSizeBytes }: TopBox): Buffer {
   return head.subarray(headerSizeBytes, headerSizeBytes + C2PA_BOX_HEAD_BYTES);
-}
-
-/** Opens the file of a part, and closes it when `use` settles. */
-export async function withSource<T>(
-  folder: SourceFolder,
-  { path }: MediaPart,
-  signal: AbortSignal,
-  use: (source: ByteSource) => Promise<T>,
-): Promise<T> {
-  const source = await folder.open(path, signal);
-  try {
-    return await use(source);
-  } finally {
-    await source.close();
-  }
 }

@@ -1,4 +1,5 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { withSource } from '#bytes/source-folder.ts';
 import { BOX_HEADER_SIZE_BYTES } from '#formats/isobmff-boxes.ts';
 import type { ByteRange, MediaPart } from '../media-part.ts';
 import {
@@ -58,8 +59,7 @@ export async function addressByIndex(
   const path = task.index.tryLocate(task.base, '', task.values.positionOf(task.lineage[3]));
   if (path === undefined) return { addressing: 'none', init: null, segments: [] };
   if (!isMp4(task)) return { addressing: 'none', init: null, segments: [], path };
-  const source = await task.folder.open(path, signal);
-  try {
+  return await withSource(task.folder, { path }, signal, async (source) => {
     const stated = statedIndexRange(task, elements);
     const found = stated ?? (await findSegmentIndex(source, signal));
     if (found === null) return { addressing: 'none', init: null, segments: [], path };
@@ -71,9 +71,7 @@ export async function addressByIndex(
       segments: segmentsOf(path, index),
       index,
     };
-  } finally {
-    await source.close();
-  }
+  });
 }
 
 function segmentsOf(path: string, { timescale, startTicks, subsegments }: SegmentIndex): MpdSegment[] {

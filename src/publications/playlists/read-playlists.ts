@@ -1,5 +1,5 @@
 import { readRange } from '#bytes/byte-source.ts';
-import type { SourceFolder } from '#bytes/source-folder.ts';
+import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { FolderIndex } from './folder-index.ts';
 import { parseHlsPlaylist, referencesOf } from './hls-playlist.ts';
@@ -148,14 +148,10 @@ export async function readPlaylistText(
   path: string,
   signal: AbortSignal,
 ): Promise<string> {
-  const source = await folder.open(path, signal);
-  try {
+  return await withSource(folder, { path }, signal, async (source) => {
     refuseLarger(path, 'bytes', source.sizeBytes, MAX_PLAYLIST_BYTES);
-    const bytes = await readRange(source, 0, source.sizeBytes, signal);
-    return checkedText(path, bytes);
-  } finally {
-    await source.close();
-  }
+    return checkedText(path, await readRange(source, 0, source.sizeBytes, signal));
+  });
 }
 
 function checkedText(path: string, bytes: Uint8Array): string {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { digestPlan } from '#bytes/execute-plan.ts';
-import type { SourceFolder } from '#bytes/source-folder.ts';
+import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { itemAt } from '#errors/assert.ts';
 import { wholeFile } from '../copy-files.ts';
@@ -181,21 +181,18 @@ class FileHashes {
   /** Hashes a file; null where there is none at the path. */
   async hash(path: string): Promise<HashedFile | null> {
     if (!this.#paths.has(path)) return null;
-    const known = this.#hashes.get(path) ?? this.#read(path);
+    const known = this.#hashes.get(path) ?? hashOfFile(this.#folder, path, this.#signal);
     this.#hashes.set(path, known);
     return await known;
   }
+}
 
-  async #read(path: string): Promise<HashedFile> {
-    const source = await this.#folder.open(path, this.#signal);
-    try {
-      const { sizeBytes } = source;
-      const { flat: digest } = await digestPlan(wholeFile(sizeBytes), source, { signal: this.#signal });
-      return { path, sizeBytes, digest };
-    } finally {
-      await source.close();
-    }
-  }
+function hashOfFile(folder: SourceFolder, path: string, signal: AbortSignal): Promise<HashedFile> {
+  return withSource(folder, { path }, signal, async (source) => {
+    const { sizeBytes } = source;
+    const { flat: digest } = await digestPlan(wholeFile(sizeBytes), source, { signal });
+    return { path, sizeBytes, digest };
+  });
 }
 
 /** Hashes a text as it was read: decoding kept every byte of it. */

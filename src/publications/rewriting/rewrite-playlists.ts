@@ -1,4 +1,4 @@
-import type { SourceFolder } from '#bytes/source-folder.ts';
+import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import { itemAt } from '#errors/assert.ts';
 import { outputPositions, readFragmentLayout } from '../fragments/fragment-layout.ts';
 import type { SignedPart, SignedParts } from '../fragments/signed-part.ts';
@@ -106,15 +106,12 @@ async function moveInside(
   { offset, length }: ByteRange,
   signal: AbortSignal,
 ): Promise<MovedRange> {
-  const source = await folder.open(part.path, signal);
-  try {
+  return await withSource(folder, part, signal, async (source) => {
     const layout = await readFragmentLayout(await readerOf(source, part, signal));
     const positions = outputPositions(layout, merkleBoxSizeBytes);
     const start = offset === layout.moof.offset ? positions.ofBox(layout.moof) : positions.ofBoundary(offset);
     return { path, offset: start, length: positions.ofBoundary(offset + length) - start };
-  } finally {
-    await source.close();
-  }
+  });
 }
 
 /** A byte range inside a fragment, as I-frame playlists have them, in the output. */

@@ -1,6 +1,7 @@
 import type { BufferArena } from '#bytes/buffers.ts';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { applyInMemory, digestPlan, executePlan, fillHole } from '#bytes/execute-plan.ts';
+import { withSource } from '#bytes/source-folder.ts';
 import { outputSizeBytes, type SplicePlan } from '#bytes/splice-plan.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -9,7 +10,7 @@ import { type FragmentLayout, readFragmentLayout } from '../fragments/fragment-l
 import type { InitLayout } from '../fragments/init-layout.ts';
 import { contentOf } from '../fragments/part-contents.ts';
 import { type SignedPart, signedPart } from '../fragments/signed-part.ts';
-import { memoryReaderOf, rangeOf, readerOf, withSource } from '../fragments/top-boxes.ts';
+import { memoryReaderOf, rangeOf, readerOf } from '../fragments/top-boxes.ts';
 import type { MediaPart } from '../media-part.ts';
 import { merkleBoxesOf, merkleBoxSizes, type OpenMap } from './merkle-maps.ts';
 import { type FragmentPlan, planFragment, planInit } from './plan-parts.ts';

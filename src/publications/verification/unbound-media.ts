@@ -1,5 +1,5 @@
 import { readRange } from '#bytes/byte-source.ts';
-import type { SourceFolder } from '#bytes/source-folder.ts';
+import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { stillMediaType } from '#provenance/still-media-type.ts';
 import { partKey } from '../media-part.ts';
@@ -101,19 +101,12 @@ async function areTextOrPictures(
   if (!paths.every(isFit)) return false;
   const present = paths.filter((path) => index.has(path));
   const verified = await mapConcurrent(present, MAX_CONCURRENT_FILES, async (path) => {
-    const head = await headOf(folder, path, signal);
+    const head = await withSource(folder, { path }, signal, (source) =>
+      readRange(source, 0, Math.min(source.sizeBytes, HEAD_SIZE_BYTES), signal),
+    );
     return (isText(head) && (stated !== 'text' || isUtf8(head))) || stillMediaType(head)?.startsWith('image/') === true;
   });
   return verified.every((isAuxiliary) => isAuxiliary);
-}
-
-async function headOf(folder: Pick<SourceFolder, 'open'>, path: string, signal: AbortSignal): Promise<Buffer> {
-  const source = await folder.open(path, signal);
-  try {
-    return await readRange(source, 0, Math.min(source.sizeBytes, HEAD_SIZE_BYTES), signal);
-  } finally {
-    await source.close();
-  }
 }
 
 /**

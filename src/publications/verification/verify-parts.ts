@@ -1,5 +1,4 @@
-import type { ByteSource } from '#bytes/byte-source.ts';
-import type { SourceFolder } from '#bytes/source-folder.ts';
+import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { itemAt } from '#errors/assert.ts';
 import type { PartContents } from '../fragments/part-contents.ts';
@@ -173,7 +172,7 @@ export class PartsVerification {
 
   /** Reads an init segment twice: for its manifest, and hashed as that says. It is small. */
   #readInit(init: MediaPart): Promise<ReadInit> {
-    return this.#open(init, async (source) => {
+    return withSource(this.#folder, init, this.#signal, async (source) => {
       // An index of the file that it was a range of is not copied.
       const uncopied = init.range === null ? [] : ['sidx'];
       const hashing = {
@@ -230,7 +229,9 @@ export class PartsVerification {
     } as const;
     const { maps = [], algorithm } = binding;
     return mapConcurrent(fragments, MAX_CONCURRENT_FRAGMENTS, async (part) => {
-      const hashed = await this.#open(part, (source) => hashPart(source, part.range, hashing, this.#signal));
+      const hashed = await withSource(this.#folder, part, this.#signal, (source) =>
+        hashPart(source, part.range, hashing, this.#signal),
+      );
       this.#record(part, hashed.content);
       return { found: findFragment(hashed, maps, algorithm), times: fragmentTimesIn(hashed.kept, tracks) };
     });
@@ -243,15 +244,6 @@ export class PartsVerification {
   #record(part: MediaPart, content: Buffer): void {
     this.#options.contents?.record(part, content);
     this.#options.verified?.();
-  }
-
-  async #open<Result>({ path }: MediaPart, use: (source: ByteSource) => Promise<Result>): Promise<Result> {
-    const source = await this.#folder.open(path, this.#signal);
-    try {
-      return await use(source);
-    } finally {
-      await source.close();
-    }
   }
 }
 
