@@ -93,19 +93,29 @@ class IndexReader {
   }
 }
 
-/** Top-level boxes that are passed while looking for a segment index; it stands before the first fragment. */
-const MAX_BOXES_BEFORE_SIDX = 64;
+/** Top-level boxes that are passed while looking for one of another type. */
+const MAX_BOXES_SKIPPED = 64;
 
 /** Finds the first segment index of a file among its top-level boxes, or null where a fragment comes first. */
 export async function findSegmentIndex(source: ByteSource, signal: AbortSignal): Promise<ByteRange | null> {
+  const found = await findTopBox(source, ['sidx', 'moof'], signal);
+  return found?.type === 'sidx' ? { offset: found.offset, length: found.length } : null;
+}
+
+/** Finds the first top-level box of one of the types; null where there is none, or it cannot be reached. */
+export async function findTopBox(
+  source: ByteSource,
+  types: readonly string[],
+  signal: AbortSignal,
+): Promise<(ByteRange & { readonly type: string }) | null> {
   let offset = 0;
-  for (let passed = 0; passed < MAX_BOXES_BEFORE_SIDX && offset + 16 <= source.sizeBytes; passed += 1) {
+  for (let passed = 0; passed < MAX_BOXES_SKIPPED && offset + 16 <= source.sizeBytes; passed += 1) {
     const header = await readRange(source, offset, 16, signal);
     const type = header.toString('latin1', 4, 8);
     const compact = header.readUInt32BE(0);
     const length = compact === 1 ? Number(header.readBigUInt64BE(8)) : compact;
-    if (type === 'sidx') return { offset, length };
-    if (type === 'moof' || length < 8) return null;
+    if (types.includes(type)) return { type, offset, length };
+    if (length < 8) return null;
     offset += length;
   }
   return null;

@@ -1,5 +1,4 @@
-import { readRange } from '#bytes/byte-source.ts';
-import type { SourceFolder } from '#bytes/source-folder.ts';
+import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { valueAt } from '#errors/assert.ts';
 import { type Warning, warning } from '#errors/warning.ts';
@@ -11,6 +10,7 @@ import { MAX_RENDITIONS, MAX_UNLISTED_PLAYLIST_READS, refuseBeyond } from '../pl
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { readPlaylists, refuseUnsignable } from '../playlists/read-playlists.ts';
 import { iFrameListingsOf, listingsOf, type RenditionListing } from '../playlists/rendition-listings.ts';
+import { findTopBox } from '../playlists/sidx.ts';
 import type { MergedRendition } from './merge-renditions.ts';
 
 /**
@@ -151,27 +151,10 @@ function wordsOf(path: string): string[] {
   return name.toLowerCase().match(/\p{L}+|\d+/gu) ?? [];
 }
 
-/** Top-level boxes that are passed while looking for the first moov or moof. */
-const MAX_BOXES_SKIPPED = 64;
-
 /** Returns true when a file's first moov or moof is a moov: it is an init segment whatever its name. */
 async function startsWithInit(folder: SourceFolder, path: string, signal: AbortSignal): Promise<boolean> {
-  const source = await folder.open(path, signal);
-  try {
-    let offset = 0;
-    for (let passed = 0; passed < MAX_BOXES_SKIPPED && offset + 16 <= source.sizeBytes; passed += 1) {
-      const header = await readRange(source, offset, 16, signal);
-      const type = header.toString('latin1', 4, 8);
-      if (type === 'moov' || type === 'moof') return type === 'moov';
-      const compact = header.readUInt32BE(0);
-      const length = compact === 1 ? Number(header.readBigUInt64BE(8)) : compact;
-      if (length < 8) return false;
-      offset += length;
-    }
-    return false;
-  } finally {
-    await source.close();
-  }
+  const found = await withSource(folder, { path }, signal, (source) => findTopBox(source, ['moov', 'moof'], signal));
+  return found?.type === 'moov';
 }
 
 /** Playlists that no pattern matches and no matched playlist names, but which name signed media. */
