@@ -40,14 +40,15 @@ export function singleFileOf(renditions: readonly Rendition[]): string | null {
 /** The official reader holds an init segment and a fragment in memory; larger ones are verified by our own engine alone. */
 export const MAX_READ_PART_BYTES = 64 * 1024 * 1024;
 
-/** Reads a part for the official reader; null where it is larger than that is given. */
+/** Reads a part into memory for the official reader; null where it has more than `maxBytes`. */
 export async function readPart(
   folder: Pick<SourceFolder, 'open'>,
   part: MediaPart,
   signal: AbortSignal,
+  maxBytes = MAX_READ_PART_BYTES,
 ): Promise<Buffer | null> {
   return await withSource(folder, part, signal, async (source) => {
     const { offset, length } = part.range ?? { offset: 0, length: source.sizeBytes };
-    return length > MAX_READ_PART_BYTES ? null : await readRange(source, offset, length, signal);
+    return length > maxBytes ? null : await readRange(source, offset, length, signal);
   });
 }

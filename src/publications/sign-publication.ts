@@ -15,7 +15,7 @@ import {
 import type { LateAssertion, ManifestRequest } from '#provenance/manifest-request.ts';
 import { copyFile, writeText } from './copy-files.ts';
 import type { SignedPart } from './fragments/signed-part.ts';
-import { type MediaPart, partKey } from './media-part.ts';
+import { type MediaPart, partKey, type Rendition } from './media-part.ts';
 import { hashNamedFiles, type PlaylistText, textOf } from './presentation/hash-playlists.ts';
 import {
   type BoundInit,
@@ -39,7 +39,7 @@ import {
 import { type PlannedInit, planSignedInit, writeSignedInit } from './signing/sign-rendition.ts';
 import type { SigningContext } from './signing/signing-context.ts';
 import type { FragmentsOutput, SigningTask, WrittenPublication } from './signing-task.ts';
-import { type OutputRendition, verifyOutput } from './verification/verify-output.ts';
+import { verifyOutput } from './verification/verify-output.ts';
 
 /** Files that are copied at once. */
 const MAX_CONCURRENT_COPIES = 8;
@@ -245,12 +245,12 @@ async function writeOthers(
   return await hashNamedFiles(playlists, presented, signal);
 }
 
-/** Returns the paths of each rendition's parts in the output. */
-function outputRenditions({ read, paths }: WrittenPublication): OutputRendition[] {
-  const pathOf = (part: MediaPart): string => valueAt(paths, partKey(part));
+/** Returns each rendition as it is in the output, where every part is a file. */
+function outputRenditions({ read, paths }: WrittenPublication): Rendition[] {
+  const written = (part: MediaPart): MediaPart => ({ path: valueAt(paths, partKey(part)), range: null });
   return read.publication.renditions.map(({ init, fragments }) => ({
-    init: pathOf(init),
-    fragments: fragments.map(pathOf),
+    init: written(init),
+    fragments: fragments.map(written),
   }));
 }
 

@@ -5,7 +5,7 @@ import { AppError } from '#errors/app-error.ts';
 import { hashOutput } from '#publications/verification/verify-output.ts';
 import { folderAt, folderOf } from '../support/publications/make-folder.ts';
 import { makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
-import { type SignedFolder, signFolder } from '../support/publications/sign-folder.ts';
+import { type SignedFolder, signedRenditions, signFolder } from '../support/publications/sign-folder.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const { signal } = new AbortController();
@@ -15,8 +15,8 @@ const patterns = { playlist: '*.mpd', init: '*init*', frag: '*.m4s' };
 
 type Files = Record<string, Buffer>;
 
-function check(files: Files, { renditions }: SignedFolder): Promise<void> {
-  return hashOutput(folderOf(files), renditions, signal);
+function check(files: Files, signed: SignedFolder): Promise<void> {
+  return hashOutput(folderOf(files), signedRenditions(signed), signal);
 }
 
 async function assertCaught(files: Files, signed: SignedFolder): Promise<void> {

@@ -9,7 +9,7 @@ import { createFragmentReader, type FragmentReader } from '#provenance/fragment-
 import { verifyOutput } from '#publications/verification/verify-output.ts';
 import { folderAt, folderOf } from '../support/publications/make-folder.ts';
 import { makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
-import { signFolder } from '../support/publications/sign-folder.ts';
+import { signedRenditions, signFolder } from '../support/publications/sign-folder.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const { signal } = new AbortController();
@@ -36,7 +36,7 @@ function counting(output: SourceFolder): Pick<SourceFolder, 'open'> & { opened: 
 }
 
 function check(output: Pick<SourceFolder, 'open'>, reader: FragmentReader): Promise<void> {
-  const { renditions } = signed;
+  const renditions = signedRenditions(signed);
   return verifyOutput({ output, renditions, reader, fragments: 'all', onProgress: () => undefined }, signal);
 }
 

@@ -1,9 +1,9 @@
-import { readRange } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
 import type { FragmentReader } from '#provenance/fragment-reader.ts';
+import { type Rendition, readPart } from '../media-part.ts';
 import { describeFinding } from './publication-verdict.ts';
 import { verifyParts } from './verify-parts.ts';
 
@@ -14,7 +14,7 @@ const MAX_READ_BACK_BYTES = 256 * 1024 * 1024;
 interface OutputCheck {
   /** The sealed output. */
   readonly output: Pick<SourceFolder, 'open'>;
-  readonly renditions: readonly OutputRendition[];
+  readonly renditions: readonly Rendition[];
   readonly reader: FragmentReader;
   /** Fragments that the official reader checks. */
   readonly fragments: 'sample' | 'all';
@@ -49,46 +49,14 @@ async function readBackFragments(
   signal: AbortSignal,
 ): Promise<void> {
   for (const { init, fragments } of renditions) {
-    const initBytes = await readWhole(output, init, signal);
+    const initBytes = await readPart(output, init, signal, MAX_READ_BACK_BYTES);
     const checked = which === 'all' ? fragments : sampleOf(fragments);
-    await mapConcurrent(checked, reader.maxConcurrency, async (path) => {
-      await checkFragment(output, initBytes, path, reader, signal);
+    await mapConcurrent(checked, reader.maxConcurrency, async (part) => {
+      const bytes = await readPart(output, part, signal, MAX_READ_BACK_BYTES);
+      if (initBytes !== null && bytes !== null) await reader.readBack(initBytes, bytes, part.path, signal);
       onProgress();
     });
   }
-}
-
-async function checkFragment(
-  output: Pick<SourceFolder, 'open'>,
-  init: Uint8Array | null,
-  path: string,
-  reader: FragmentReader,
-  signal: AbortSignal,
-): Promise<void> {
-  const fragment = await readWhole(output, path, signal);
-  if (init === null || fragment === null) return;
-  await reader.readBack(init, fragment, path, signal);
-}
-
-/** Reads a staged file into memory; null where it is larger than `MAX_READ_BACK_BYTES`. */
-async function readWhole(
-  output: Pick<SourceFolder, 'open'>,
-  path: string,
-  signal: AbortSignal,
-): Promise<Uint8Array | null> {
-  const source = await output.open(path, signal);
-  try {
-    return source.sizeBytes > MAX_READ_BACK_BYTES ? null : await readRange(source, 0, source.sizeBytes, signal);
-  } finally {
-    await source.close();
-  }
-}
-
-/** A rendition of the output, by path. */
-export interface OutputRendition {
-  readonly init: string;
-  /** In playback order. */
-  readonly fragments: readonly string[];
 }
 
 /**
@@ -97,27 +65,22 @@ export interface OutputRendition {
  */
 export async function hashOutput(
   output: Pick<SourceFolder, 'open'>,
-  renditions: readonly OutputRendition[],
+  renditions: readonly Rendition[],
   signal: AbortSignal,
   hashed: () => void = () => undefined,
 ): Promise<void> {
-  const parts = renditions.map(({ init, fragments }) => ({ init: whole(init), fragments: fragments.map(whole) }));
-  const { manifests, findings } = await verifyParts(output, parts, signal, { verified: hashed });
+  const { manifests, findings } = await verifyParts(output, renditions, signal, { verified: hashed });
   const [first] = renditions;
   const [finding] = findings;
   if (finding !== undefined) {
-    throw invalid(finding.parts[0]?.path ?? finding.init?.path ?? first?.init ?? '', describeFinding(finding));
+    throw invalid(finding.parts[0]?.path ?? finding.init?.path ?? first?.init.path ?? '', describeFinding(finding));
   }
   const [manifest, other] = manifests;
-  if (manifest === undefined) throw invalid(first?.init ?? '', 'it has no manifest');
+  if (manifest === undefined) throw invalid(first?.init.path ?? '', 'it has no manifest');
   if (other !== undefined) {
     const [index] = other.renditions;
-    throw invalid(renditions[index ?? 0]?.init ?? '', 'its manifest differs from that of the first init segment');
+    throw invalid(renditions[index ?? 0]?.init.path ?? '', 'its manifest differs from that of the first init segment');
   }
-}
-
-function whole(path: string) {
-  return { path, range: null };
 }
 
 function invalid(file: string, problem: string): AppError {

@@ -8,7 +8,7 @@ import { readInitLayout } from '#publications/fragments/init-layout.ts';
 import type { SignedPart } from '#publications/fragments/signed-part.ts';
 import { outputPathsOf } from '#publications/fragments/signed-part.ts';
 import { type PartReader, readerOf } from '#publications/fragments/top-boxes.ts';
-import { type MediaPart, partKey } from '#publications/media-part.ts';
+import { type MediaPart, partKey, type Rendition } from '#publications/media-part.ts';
 import type { Publication, PublicationPatterns } from '#publications/publication.ts';
 import { readPublication } from '#publications/read-publication.ts';
 import { rewritePlaylists } from '#publications/rewriting/rewrite-playlists.ts';
@@ -37,6 +37,12 @@ export interface SignedFolder {
   /** The whole output folder. */
   readonly output: Record<string, string | Uint8Array>;
   readonly renditions: readonly { readonly init: string; readonly fragments: readonly string[] }[];
+}
+
+/** Returns the renditions of a signed folder by their parts, which are whole files. */
+export function signedRenditions({ renditions }: SignedFolder): Rendition[] {
+  const whole = (path: string): MediaPart => ({ path, range: null });
+  return renditions.map(({ init, fragments }) => ({ init: whole(init), fragments: fragments.map(whole) }));
 }
 
 /** Signs a publication as the service does it. `ballastBytes` stands for assertions that fill the manifest. */
