@@ -22,9 +22,8 @@ const PRESENTATION_MISMATCH = `${PRESENTATION_LABEL}.mismatch`;
 export const STAND_IN = Buffer.from('0000000866726565', 'hex');
 
 /** Returns true when the reader looked at the same binding as our own pass. */
-export function isAbout(binding: StoredBinding, { activeManifest }: ValidationResults): boolean {
-  const { success = [], failure = [] } = activeManifest ?? {};
-  const urls = [...success, ...failure].filter(({ code }) => code === MATCH || code === MISMATCH).map(({ url }) => url);
+export function isAbout(binding: StoredBinding, results: ValidationResults): boolean {
+  const urls = bindingUrlsIn(results);
   return urls.length > 0 && urls.every((url) => url === urlOf(binding));
 }
 
@@ -32,10 +31,7 @@ export function isAbout(binding: StoredBinding, { activeManifest }: ValidationRe
 export function withMatch(results: ValidationResults, binding: StoredBinding): ValidationResults {
   if (!isAbout(binding, results)) return results;
   const finding = { code: MATCH, url: urlOf(binding), explanation: 'BMFF hash valid' };
-  return edited(without(results, MISMATCH), ({ success, ...others }) => ({
-    ...others,
-    success: [...success, finding],
-  }));
+  return edited(without(results, MISMATCH), (findings) => ({ ...findings, success: [...findings.success, finding] }));
 }
 
 /**
@@ -48,25 +44,23 @@ export function withMismatch(
   explanation: string,
 ): ValidationResults {
   if (hasCode(results.activeManifest?.failure, MISMATCH)) return results;
-  const url = binding === null ? urlIn(results) : urlOf(binding);
-  const finding = { code: MISMATCH, ...(url !== undefined && { url }), explanation };
-  return edited(without(results, MATCH), ({ failure, ...others }) => ({ ...others, failure: [...failure, finding] }));
+  const url = binding === null ? bindingUrlsIn(results)[0] : urlOf(binding);
+  return withFailure(without(results, MATCH), { code: MISMATCH, ...(url !== undefined && { url }), explanation });
 }
 
-/** Returns the results with a failure that C2PA has no code for: all media match the binding. */
-function withFailure(results: ValidationResults, code: string, explanation: string): ValidationResults {
-  return edited(results, ({ failure, ...others }) => ({ ...others, failure: [...failure, { code, explanation }] }));
+function withFailure(results: ValidationResults, failure: Finding): ValidationResults {
+  return edited(results, (findings) => ({ ...findings, failure: [...findings.failure, failure] }));
 }
 
 /** Returns the results with the failure of a publication that is not complete or in the signed order, unless they have it. */
 export function withIncomplete(results: ValidationResults, explanation: string): ValidationResults {
   if (hasCode(results.activeManifest?.failure, INCOMPLETE)) return results;
-  return withFailure(results, INCOMPLETE, explanation);
+  return withFailure(results, { code: INCOMPLETE, explanation });
 }
 
 /** Returns the results with the failure of a publication whose playlists are not the signed ones. */
 export function withChangedPresentation(results: ValidationResults, explanation: string): ValidationResults {
-  return withFailure(results, PRESENTATION_MISMATCH, explanation);
+  return withFailure(results, { code: PRESENTATION_MISMATCH, explanation });
 }
 
 /**
@@ -89,10 +83,10 @@ export function verdictOf(results: ValidationResults): 'Trusted' | 'Valid' | 'In
 /** Returns the results without the findings of one code. */
 export function without(results: ValidationResults, unwanted: string): ValidationResults {
   const others = (findings: readonly Finding[]) => findings.filter(({ code }) => code !== unwanted);
-  return edited(results, ({ success, failure, ...rest }) => ({
-    ...rest,
-    success: others(success),
-    failure: others(failure),
+  return edited(results, (findings) => ({
+    ...findings,
+    success: others(findings.success),
+    failure: others(findings.failure),
   }));
 }
 
@@ -105,9 +99,10 @@ function urlOf({ manifest, assertion }: StoredBinding): string {
   return `self#jumbf=/c2pa/${manifest}/c2pa.assertions/${assertion}`;
 }
 
-function urlIn({ activeManifest }: ValidationResults): string | undefined {
+/** Returns the URIs of the bindings that the reader found to match, or not to match. */
+function bindingUrlsIn({ activeManifest }: ValidationResults): (string | undefined)[] {
   const { success = [], failure = [] } = activeManifest ?? {};
-  return [...success, ...failure].find(({ code }) => code === MATCH || code === MISMATCH)?.url;
+  return [...success, ...failure].filter(({ code }) => code === MATCH || code === MISMATCH).map(({ url }) => url);
 }
 
 function edited(results: ValidationResults, edit: (findings: Findings) => Findings): ValidationResults {

@@ -118,9 +118,7 @@ class Reading {
   async ofStandIn(): Promise<ValidationResults | null> {
     const { binding } = this.#manifest;
     const [rendition] = this.#renditions;
-    const init = rendition === undefined ? null : await this.#bytesOf(rendition.init);
-    if (init === null) return null;
-    const results = await this.#validate(init, STAND_IN);
+    const results = rendition === undefined ? null : await this.#read(rendition.init, null);
     if (results === null) return null;
     return binding === null ? without(results, MISMATCH) : withMatch(results, binding);
   }
@@ -141,20 +139,13 @@ class Reading {
     return isMatch ? sample : without(sample, MATCH);
   }
 
-  async #read(init: MediaPart, part: MediaPart): Promise<ValidationResults | null> {
-    const initBytes = await this.#bytesOf(init);
-    const bytes = initBytes === null ? null : await this.#bytesOf(part);
-    if (initBytes === null || bytes === null) return null;
-    return await this.#validate(initBytes, bytes);
-  }
-
-  #validate(init: Uint8Array, fragment: Uint8Array): Promise<ValidationResults | null> {
-    const { reader, anchors } = this.#parts;
-    return reader.validationResults(init, fragment, anchors, this.#signal);
-  }
-
-  #bytesOf(part: MediaPart): Promise<Uint8Array | null> {
-    return readPart(this.#parts.folder, part, this.#signal);
+  /** Returns the results for a fragment, or for a stand-in where it is null; null where a part is too large to be read. */
+  async #read(init: MediaPart, part: MediaPart | null): Promise<ValidationResults | null> {
+    const { folder, reader, anchors } = this.#parts;
+    const initBytes = await readPart(folder, init, this.#signal);
+    if (initBytes === null) return null;
+    const bytes = part === null ? STAND_IN : await readPart(folder, part, this.#signal);
+    return bytes === null ? null : await reader.validationResults(initBytes, bytes, anchors, this.#signal);
   }
 }
 
