@@ -32,7 +32,10 @@ const OTHER_BOXES: UnknownBinding = {
   problem: 'its init segment has several C2PA boxes, or one that is said to stand outside of it',
   isDisturbed: true,
 };
-const TOO_MANY_STORES = 'the publication carries too many different manifests';
+const TOO_MANY_STORES: UnknownBinding = {
+  problem: 'the publication carries too many different manifests',
+  isDisturbed: false,
+};
 
 export interface VerificationOptions {
   /** Records the contents of the parts, for copies to be compared with. */
@@ -89,6 +92,7 @@ export async function verifyParts(
 interface KnownManifest extends VerifiedManifest {
   readonly renditions: number[];
   readonly used: Set<StoredMap>;
+  /** Why it has no binding; null where it has one. */
   readonly unknown: UnknownBinding | null;
 }
 
@@ -126,18 +130,17 @@ export class PartsVerification {
     const common = { manifest: this.#numberOf(manifest), hasManifest: hasStore, handlers, codecs };
     if (manifest === null || manifest.binding === null) {
       await this.#readFragments(fragments, UNBOUND, tracks);
-      const kind = hasStore ? 'unjudged' : 'unsigned';
-      const why = manifest === null ? TOO_MANY_STORES : manifest.unknown?.problem;
-      const cause = kind === 'unjudged' && why !== undefined ? { problem: why } : {};
-      this.#addFinding(init, manifest, { kind, count: 1, parts: [init], locations: [], ...cause });
-      const isDisturbed = manifest?.unknown?.isDisturbed === true;
-      return { ...common, binding: null, isDisturbed, initMaps: [], fragments: [] };
+      const unknown = manifest?.unknown ?? TOO_MANY_STORES;
+      const finding = { count: 1, parts: [init], locations: [] };
+      if (hasStore) this.#addFinding(init, manifest, { ...finding, kind: 'unjudged', problem: unknown.problem });
+      else this.#addFinding(init, manifest, { ...finding, kind: 'unsigned' });
+      return { ...common, binding: null, isDisturbed: unknown.isDisturbed, initMaps: [], fragments: [] };
     }
     const { binding } = manifest;
     const read = await this.#readFragments(fragments, binding, tracks);
     const found = read.map((fragment) => fragment.found);
     const initMaps = binding.maps.filter(({ initHash }) => digest.equals(initHash));
-    for (const finding of verifyRendition(rendition, digest, found, manifest, binding.maps)) {
+    for (const finding of verifyRendition(rendition, initMaps, found, manifest.used)) {
       this.#addFinding(init, manifest, finding);
     }
     return { ...common, binding, isDisturbed: false, initMaps, fragments: read };
@@ -269,21 +272,19 @@ function findFragment(
   return positions.length === c2pa.length ? positions.map((position) => ({ ...position, isBound: areTrue })) : [];
 }
 
-/** Verifies one rendition, and notes in `manifest` which maps it uses up. */
+/** Verifies one rendition, and adds the maps that it uses up to `used`. `initMaps` are those that bind its init segment. */
 function verifyRendition(
   { init, fragments }: Rendition,
-  initDigest: Buffer,
+  initMaps: readonly StoredMap[],
   found: readonly FoundFragment[],
-  { used }: KnownManifest,
-  maps: readonly StoredMap[],
+  used: Set<StoredMap>,
 ): RenditionFinding[] {
-  const bound = maps.filter(({ initHash }) => initDigest.equals(initHash));
   const intact = found.find((positions) => positions.some(({ isBound: isIntact }) => isIntact)) ?? [];
-  const candidates = bound.length > 0 ? bound : intact.map(({ map }) => map);
+  const candidates = initMaps.length > 0 ? initMaps : intact.map(({ map }) => map);
   const own = new Set(candidates.filter((map) => !used.has(map)));
   const findings = verifyFragments(fragments, found, own);
   for (const { map } of found.flat()) if (own.has(map)) used.add(map);
-  if (bound.length > 0) return findings;
+  if (initMaps.length > 0) return findings;
   return [{ kind: 'init-altered', count: 1, parts: [init], locations: [] }, ...findings];
 }
 
