@@ -91,8 +91,7 @@ async function manifestIngredients(
   const hasUnsigned = findings.some(({ kind }) => kind === 'unsigned');
   for (const [index, manifest] of manifests.entries()) {
     const carriers = manifest.renditions.map((number) => itemAt(renditions, number));
-    const [first] = carriers;
-    const title = index === 0 || first === undefined ? folder.name : `${folder.name}: ${describePart(first.init)}`;
+    const title = index === 0 ? folder.name : `${folder.name}: ${describePart(itemAt(carriers, 0).init)}`;
     const file = manifest.binding === null ? singleFileOf(carriers) : null;
     if (file !== null) {
       ingredients.push(await wholeFileIngredient(folder, file, title, context));

@@ -1,3 +1,4 @@
+import { itemAt } from '#errors/assert.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import { describePart, type MediaPart, type Rendition } from '../media-part.ts';
 import type { StoredBinding } from './stored-binding.ts';
@@ -43,7 +44,7 @@ export interface VerifiedManifest {
   readonly store: Buffer;
   /** Its binding; null where this module cannot verify it. */
   readonly binding: StoredBinding | null;
-  /** The renditions that carry it, by number. */
+  /** The renditions that carry it, by number; at least one. */
   readonly renditions: readonly number[];
 }
 
@@ -98,18 +99,15 @@ export function verdictWarnings(
   { manifests, findings }: PublicationVerdict,
   renditions: readonly Rendition[],
 ): Warning[] {
+  if (manifests.length === 0) {
+    return [warning('INGREDIENT_UNREADABLE', { title, problem: 'its boxes of C2PA are malformed' })];
+  }
   const told = findings.slice(0, MAX_REPORTED_FINDINGS).map((finding) => findingWarning(title, finding));
   const count = findings.length - told.length;
   const more = count > 0 ? [warning('PUBLICATION_FINDINGS_OMITTED', { title, count })] : [];
-  if (manifests.length === 0) {
-    const problem = 'its boxes of C2PA are malformed';
-    return [warning('INGREDIENT_UNREADABLE', { title, problem })];
-  }
   if (manifests.length === 1) return [...told, ...more];
-  const inits = manifests.slice(1, MAX_NAMED_INITS + 1).flatMap(({ renditions: [index] }) => {
-    const rendition = index === undefined ? undefined : renditions[index];
-    return rendition === undefined ? [] : [describePart(rendition.init)];
-  });
+  const others = manifests.slice(1, MAX_NAMED_INITS + 1);
+  const inits = others.map((manifest) => describePart(itemAt(renditions, itemAt(manifest.renditions, 0)).init));
   const differ = warning('PUBLICATION_MANIFESTS_DIFFER', { title, manifestCount: manifests.length, inits });
   return [...told, ...more, differ];
 }

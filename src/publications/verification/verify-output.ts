@@ -78,8 +78,8 @@ export async function hashOutput(
   const [manifest, other] = manifests;
   if (manifest === undefined) throw invalid(first?.init.path ?? '', 'it has no manifest');
   if (other !== undefined) {
-    const [index] = other.renditions;
-    throw invalid(renditions[index ?? 0]?.init.path ?? '', 'its manifest differs from that of the first init segment');
+    const { init } = itemAt(renditions, itemAt(other.renditions, 0));
+    throw invalid(init.path, 'its manifest differs from that of the first init segment');
   }
 }
 
