@@ -13,9 +13,7 @@ export interface SegmentIndex {
   readonly subsegments: readonly Subsegment[];
 }
 
-interface Subsegment {
-  readonly offset: number;
-  readonly length: number;
+interface Subsegment extends ByteRange {
   readonly durationTicks: number;
 }
 
@@ -36,13 +34,15 @@ export async function readSegmentIndex(
   range: ByteRange,
   signal: AbortSignal,
 ): Promise<SegmentIndex> {
-  return await new IndexReader(source, signal).read(range);
+  const reader = new IndexReader(source, signal);
+  const { timescale, startTicks } = await reader.walk(range, 0, undefined);
+  return { timescale, startTicks, subsegments: reader.subsegments };
 }
 
 class IndexReader {
+  readonly subsegments: Subsegment[] = [];
   readonly #source: ByteSource;
   readonly #signal: AbortSignal;
-  readonly #subsegments: Subsegment[] = [];
   readonly #visited = new Set<number>();
   #bytesRead = 0;
 
@@ -51,12 +51,8 @@ class IndexReader {
     this.#signal = signal;
   }
 
-  async read(range: ByteRange): Promise<SegmentIndex> {
-    const { timescale, startTicks } = await this.#walk(range, 0, undefined);
-    return { timescale, startTicks, subsegments: this.#subsegments };
-  }
-
-  async #walk({ offset, length }: ByteRange, depth: number, timescale: number | undefined): Promise<ParsedSidx> {
+  /** Reads an index and those below it, and adds their subsegments. */
+  async walk({ offset, length }: ByteRange, depth: number, timescale: number | undefined): Promise<ParsedSidx> {
     const refuse = (problem: string): never => {
       throw new AppError('SEGMENT_INDEX_MALFORMED', { file: this.#source.name, offset, problem });
     };
@@ -71,10 +67,9 @@ class IndexReader {
     for (const { isIndex, sizeBytes, durationTicks } of sidx.references) {
       const end = start + sizeBytes;
       if (end > this.#source.sizeBytes) refuse(`it refers to byte ${end} of a file of ${this.#source.sizeBytes} bytes`);
-      if (isIndex) await this.#walk({ offset: start, length: sizeBytes }, depth + 1, sidx.timescale);
-      else this.#subsegments.push({ offset: start, length: sizeBytes, durationTicks });
-      if (this.#subsegments.length > MAX_LISTED_FRAGMENTS)
-        refuse(`it has more than ${MAX_LISTED_FRAGMENTS} references`);
+      if (isIndex) await this.walk({ offset: start, length: sizeBytes }, depth + 1, sidx.timescale);
+      else this.subsegments.push({ offset: start, length: sizeBytes, durationTicks });
+      if (this.subsegments.length > MAX_LISTED_FRAGMENTS) refuse(`it has more than ${MAX_LISTED_FRAGMENTS} references`);
       start = end;
     }
     return sidx;
