@@ -4,37 +4,36 @@ import { BOX_HEADER_SIZE_BYTES } from '#formats/isobmff-boxes.ts';
 import type { ByteRange, MediaPart } from '../media-part.ts';
 import {
   type AddressedSegments,
-  type AddressingElements,
   type AddressingTask,
   expandTimeline,
-  timelineOf,
+  innermostAttribute,
+  innermostChild,
   timescaleOf,
 } from './mpd-timeline.ts';
 import type { MpdSegment } from './playlist-document.ts';
 import { findSegmentIndex, readSegmentIndex, type SegmentIndex } from './sidx.ts';
-import { childOf, childrenOf, type XmlElement } from './xml-element.ts';
+import { childrenOf, type XmlElement } from './xml-element.ts';
 
 /** Returns the segments of a representation that a SegmentList names (ISO/IEC 23009-1, §5.3.9.3). */
-export function addressByList(task: AddressingTask, elements: AddressingElements): AddressedSegments {
-  return { addressing: 'list', init: readInitialization(task, elements), segments: readSegments(task, elements) };
+export function addressByList(task: AddressingTask): AddressedSegments {
+  return { addressing: 'list', init: readInitialization(task), segments: readSegments(task) };
 }
 
 /**
  * Returns the Initialization element that applies; without @sourceURL it means bytes of the file that BaseURL names.
  */
-export function readInitialization(task: AddressingTask, elements: AddressingElements): MediaPart | null {
-  const element = elements
-    .map((candidate) => childOf(candidate, 'Initialization'))
-    .findLast((found) => found !== undefined);
+export function readInitialization(task: AddressingTask): MediaPart | null {
+  const element = innermostChild(task.elements, 'Initialization');
   return element === undefined ? null : readPart(task, element, 'sourceURL', 'range');
 }
 
-function readSegments(task: AddressingTask, elements: AddressingElements): MpdSegment[] {
+function readSegments(task: AddressingTask): MpdSegment[] {
+  const { elements } = task;
   const list = elements.map((element) => childrenOf(element, 'SegmentURL')).findLast((urls) => urls.length > 0) ?? [];
-  const timeline = timelineOf(elements);
-  const times = timeline && expandTimeline(task, elements, timeline).times;
+  const timeline = innermostChild(elements, 'SegmentTimeline');
+  const times = timeline && expandTimeline(task, timeline).times;
   const duration = task.values.inherited(elements, 'duration');
-  const common = duration === undefined ? null : Number(duration) / Number(timescaleOf(task, elements));
+  const common = duration === undefined ? null : Number(duration) / Number(timescaleOf(task));
   return list.map((element) => {
     const { mediaSeconds = null, durationSeconds = common } = times?.next().value ?? {};
     return { part: readPart(task, element, 'media', 'mediaRange'), mediaSeconds, durationSeconds };
@@ -51,20 +50,16 @@ function readPart(task: AddressingTask, element: XmlElement, reference: string, 
  * Returns the segments of a representation that is one file: SegmentBase, or nothing but a BaseURL. The file's segment
  * index says where they are (ISO/IEC 23009-1, §5.3.9.2).
  */
-export async function addressByIndex(
-  task: AddressingTask,
-  elements: AddressingElements,
-  signal: AbortSignal,
-): Promise<AddressedSegments> {
+export async function addressByIndex(task: AddressingTask, signal: AbortSignal): Promise<AddressedSegments> {
   const path = task.index.tryLocate(task.base, '', task.values.positionOf(task.lineage[3]));
   if (path === undefined) return { addressing: 'none', init: null, segments: [] };
   if (!isMp4(task)) return { addressing: 'none', init: null, segments: [], path };
   return await withSource(task.folder, { path }, signal, async (source) => {
-    const stated = statedIndexRange(task, elements);
-    const found = stated ?? (await findSegmentIndex(source, signal));
+    const found = statedIndexRange(task) ?? (await findSegmentIndex(source, signal));
     if (found === null) return { addressing: 'none', init: null, segments: [], path };
     const index = await readSegmentIndex(source, found, signal);
-    const init = readInitialization(task, elements) ?? headOf(path, found);
+    // Where the MPD states no init segment, it is what lies before the index.
+    const init = readInitialization(task) ?? { path, range: { offset: 0, length: found.offset } };
     return {
       addressing: 'base',
       init: init.path === path ? await withFileType(upTo(found, init), source, signal) : init,
@@ -84,13 +79,11 @@ function segmentsOf(path: string, { timescale, startTicks, subsegments }: Segmen
 }
 
 function isMp4({ lineage }: AddressingTask): boolean {
-  const mimeType = lineage
-    .map((element) => element.attributes.get('mimeType'))
-    .findLast((value) => value !== undefined);
+  const mimeType = innermostAttribute(lineage, 'mimeType');
   return mimeType === undefined || mimeType.toLowerCase().endsWith('/mp4');
 }
 
-function statedIndexRange({ values }: AddressingTask, elements: AddressingElements): ByteRange | null {
+function statedIndexRange({ values, elements }: AddressingTask): ByteRange | null {
   const element = elements.findLast((candidate) => candidate.attributes.has('indexRange'));
   return element === undefined ? null : values.byteRange(element, 'indexRange');
 }
@@ -116,9 +109,4 @@ async function withFileType(init: MediaPart, source: ByteSource, signal: AbortSi
   const header = await readRange(source, 0, 8, signal);
   const startsFile = header.toString('latin1', 4, 8) === 'ftyp' && header.readUInt32BE(0) <= offset;
   return startsFile ? { path: init.path, range: { offset: 0, length: offset + length } } : init;
-}
-
-/** Returns the bytes before the segment index as the init segment, where the MPD states none. */
-function headOf(path: string, index: ByteRange): MediaPart {
-  return { path, range: { offset: 0, length: index.offset } };
 }

@@ -3,14 +3,14 @@ import { MAX_LISTED_FRAGMENTS, MAX_MISSING_IN_A_ROW, PATHS_PER_ADDRESS } from '.
 import { readInitialization } from './mpd-segment-list.ts';
 import {
   type AddressedSegments,
-  type AddressingElements,
   type AddressingTask,
   expandTimeline,
   innermost,
+  innermostAttribute,
+  innermostChild,
   refuseChunks,
   type SegmentTimes,
   segmentTimes,
-  timelineOf,
   timescaleOf,
 } from './mpd-timeline.ts';
 import type { MpdSegment } from './playlist-document.ts';
@@ -19,83 +19,63 @@ import type { MpdSegment } from './playlist-document.ts';
 const PROBE_NUMBER = 98765432109876543210n;
 
 /** Returns the segments of a representation that a SegmentTemplate addresses (ISO/IEC 23009-1, §5.3.9.4). */
-export function addressByTemplate(task: AddressingTask, elements: AddressingElements): AddressedSegments {
-  const media = attributeOf(elements, 'media');
-  const template = innermost(elements);
+export function addressByTemplate(task: AddressingTask): AddressedSegments {
+  const media = innermostAttribute(task.elements, 'media');
+  const template = innermost(task);
   if (media === undefined) throw task.values.malformed(template, 'SegmentTemplate has no @media');
   if (media.includes('$SubNumber')) refuseChunks(task, template);
-  return { addressing: 'template', init: readInit(task, elements), segments: readSegments(task, elements, media) };
+  return { addressing: 'template', init: readInit(task), segments: readSegments(task, media) };
 }
 
-function attributeOf(elements: AddressingElements, name: string): string | undefined {
-  return elements.map((element) => element.attributes.get(name)).findLast((value) => value !== undefined);
+function readInit(task: AddressingTask): AddressedSegments['init'] {
+  const template = innermostAttribute(task.elements, 'initialization');
+  return template === undefined ? readInitialization(task) : { path: locate(task, template, {}), range: null };
 }
 
-function readInit(task: AddressingTask, elements: AddressingElements): AddressedSegments['init'] {
-  const template = attributeOf(elements, 'initialization');
-  if (template === undefined) return readInitialization(task, elements);
-  const position = task.values.positionOf(task.lineage[3]);
-  return { path: task.index.locate(task.base, fill(task, template, {}), position), range: null };
-}
-
-function readSegments(task: AddressingTask, elements: AddressingElements, media: string): MpdSegment[] {
-  const timeline = timelineOf(elements);
-  if (timeline !== undefined) return locateAll(task, elements, media, expandTimeline(task, elements, timeline));
-  const duration = task.values.inherited(elements, 'duration');
+function readSegments(task: AddressingTask, media: string): MpdSegment[] {
+  const timeline = innermostChild(task.elements, 'SegmentTimeline');
+  if (timeline !== undefined) return locateAll(task, media, expandTimeline(task, timeline));
+  const duration = task.values.inherited(task.elements, 'duration');
   if (duration === undefined || duration === 0n) {
-    return [
-      {
-        part: { path: locate(task, media, { Number: startNumber(task, elements) }), range: null },
-        mediaSeconds: null,
-        durationSeconds: task.periodSeconds ?? null,
-      },
-    ];
+    const part = { path: locate(task, media, { Number: startNumber(task) }), range: null };
+    return [{ part, mediaSeconds: null, durationSeconds: task.periodSeconds ?? null }];
   }
-  const durationSeconds = Number(duration) / Number(timescaleOf(task, elements));
-  const count = countByDuration(task, elements, durationSeconds);
+  const durationSeconds = Number(duration) / Number(timescaleOf(task));
+  const count = countByDuration(task, durationSeconds);
   if (count === undefined) return matchingFiles(task, media, durationSeconds);
   task.values.countAddresses(count);
   const certain = BigInt(count > 1 ? count - 1 : count);
   const run = { start: 0n, duration, durationSeconds, count: BigInt(count), certain };
-  return locateAll(task, elements, media, segmentTimes([run])).map((each) => ({ ...each, mediaSeconds: null }));
+  return locateAll(task, media, segmentTimes([run])).map((each) => ({ ...each, mediaSeconds: null }));
 }
 
-function startNumber({ values }: AddressingTask, elements: AddressingElements): bigint {
+function startNumber({ values, elements }: AddressingTask): bigint {
   return values.inherited(elements, 'startNumber') ?? 1n;
 }
 
 /** Returns the number of segments that fill the period; undefined where its length or start is open, as in a live window. */
-function countByDuration(
-  task: AddressingTask,
-  elements: AddressingElements,
-  durationSeconds: number,
-): number | undefined {
-  const endNumber = task.values.inherited(elements, 'endNumber');
+function countByDuration(task: AddressingTask, durationSeconds: number): number | undefined {
+  const endNumber = task.values.inherited(task.elements, 'endNumber');
   const isLive = task.lineage[0].attributes.get('type') === 'dynamic';
   if (endNumber === undefined && (isLive || task.periodSeconds === undefined)) return undefined;
   const count =
     endNumber === undefined
       ? Math.max(1, Math.ceil((task.periodSeconds as number) / durationSeconds - 1e-6))
-      : Number(endNumber - startNumber(task, elements) + 1n);
+      : Number(endNumber - startNumber(task) + 1n);
   if (count > MAX_LISTED_FRAGMENTS) {
-    throw task.values.malformed(innermost(elements), `it addresses more than ${MAX_LISTED_FRAGMENTS} segments`);
+    throw task.values.malformed(innermost(task), `it addresses more than ${MAX_LISTED_FRAGMENTS} segments`);
   }
   return Math.max(count, 0);
 }
 
-function locateAll(
-  task: AddressingTask,
-  elements: AddressingElements,
-  media: string,
-  { count, times }: SegmentTimes,
-): MpdSegment[] {
+function locateAll(task: AddressingTask, media: string, { count, times }: SegmentTimes): MpdSegment[] {
   if (count > 1n && !isEnumerating(media)) {
-    throw task.values.malformed(innermost(elements), '@media names the same file for every segment');
+    throw task.values.malformed(innermost(task), '@media names the same file for every segment');
   }
   const position = task.values.positionOf(task.lineage[3]);
   const segments: MpdSegment[] = [];
   let missing = 0;
-  let number = startNumber(task, elements);
+  let number = startNumber(task);
   for (const { time, mediaSeconds, durationSeconds, mayBeMissing } of times) {
     const reference = fill(task, media, { Number: number, Time: time });
     number += 1n;

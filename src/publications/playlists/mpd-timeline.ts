@@ -10,10 +10,12 @@ import { childOf, childrenOf, type XmlElement } from './xml-element.ts';
 /** A representation whose segments are to be written out. */
 export interface AddressingTask {
   readonly lineage: MpdRepresentation['lineage'];
+  /** The elements of its addressing scheme that it inherits, outermost first; the innermost decides. */
+  readonly elements: readonly XmlElement[];
   readonly values: MpdValues;
   readonly folder: SourceFolder;
   readonly index: FolderIndex;
-  /** The base of references inside the adaptation set. */
+  /** The base of references inside the representation. */
   readonly base: URL;
   /** Undefined where the MPD does not say how long the period is. */
   readonly periodSeconds: number | undefined;
@@ -21,12 +23,19 @@ export interface AddressingTask {
 
 export type AddressedSegments = Pick<MpdRepresentation, 'addressing' | 'init' | 'segments' | 'path' | 'index'>;
 
-/** The elements of one addressing scheme that a representation inherits, outermost first; the innermost decides. */
-export type AddressingElements = readonly XmlElement[];
-
-/** Returns the element that decides. A representation has at least one. */
-export function innermost(elements: AddressingElements): XmlElement {
+/** Returns the element that decides, of a representation that has one. */
+export function innermost({ elements }: AddressingTask): XmlElement {
   return itemAt(elements, elements.length - 1);
+}
+
+/** Returns the child of that name of the innermost element that has one. */
+export function innermostChild(elements: readonly XmlElement[], name: string): XmlElement | undefined {
+  return elements.map((element) => childOf(element, name)).findLast((child) => child !== undefined);
+}
+
+/** Returns the attribute of that name of the innermost element that has one. */
+export function innermostAttribute(elements: readonly XmlElement[], name: string): string | undefined {
+  return elements.map(({ attributes }) => attributes.get(name)).findLast((value) => value !== undefined);
 }
 
 /** Refuses addressing that describes chunks inside segments rather than segments. Throws `PLAYLIST_UNSUPPORTED`. */
@@ -49,15 +58,10 @@ interface SegmentTime {
 }
 
 /** Ticks per second; 1 where nothing says otherwise. */
-export function timescaleOf({ values }: AddressingTask, elements: AddressingElements): bigint {
-  const timescale = values.inherited(elements, 'timescale') ?? 1n;
-  if (timescale === 0n) throw values.malformed(innermost(elements), '@timescale is 0');
+export function timescaleOf(task: AddressingTask): bigint {
+  const timescale = task.values.inherited(task.elements, 'timescale') ?? 1n;
+  if (timescale === 0n) throw task.values.malformed(innermost(task), '@timescale is 0');
   return timescale;
-}
-
-/** Returns the SegmentTimeline that applies, if there is one. */
-export function timelineOf(elements: AddressingElements): XmlElement | undefined {
-  return elements.map((element) => childOf(element, 'SegmentTimeline')).findLast((timeline) => timeline !== undefined);
 }
 
 /** Segments of one length behind each other, as an `S` of a SegmentTimeline stands for. */
@@ -100,10 +104,10 @@ function* timesOf(runs: readonly SegmentRun[], end: bigint | undefined): Segment
  * Reads a SegmentTimeline (§5.3.9.6): `S@r` repeats, and a negative one repeats until the next `S` or the period's end. Counts all
  * segments, and refuses too many, before the first one is returned.
  */
-export function expandTimeline(task: AddressingTask, elements: AddressingElements, timeline: XmlElement): SegmentTimes {
+export function expandTimeline(task: AddressingTask, timeline: XmlElement): SegmentTimes {
   const { values } = task;
-  const timescale = timescaleOf(task, elements);
-  const end = periodEnd(task, elements);
+  const timescale = timescaleOf(task);
+  const end = periodEnd(task);
   const entries = childrenOf(timeline, 'S');
   const runs: SegmentRun[] = [];
   let total = 0n;
@@ -154,8 +158,8 @@ function repetition(
 }
 
 /** Returns the period's end on the representation's timescale (§5.3.9.6.1). */
-function periodEnd(task: AddressingTask, elements: AddressingElements): bigint | undefined {
+function periodEnd(task: AddressingTask): bigint | undefined {
   if (task.periodSeconds === undefined) return undefined;
-  const offset = task.values.inherited(elements, 'presentationTimeOffset') ?? 0n;
-  return offset + BigInt(Math.round(task.periodSeconds * Number(timescaleOf(task, elements))));
+  const offset = task.values.inherited(task.elements, 'presentationTimeOffset') ?? 0n;
+  return offset + BigInt(Math.round(task.periodSeconds * Number(timescaleOf(task))));
 }

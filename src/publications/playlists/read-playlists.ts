@@ -15,7 +15,7 @@ import {
 import { checkMpdGrammar } from './mpd-grammar.ts';
 import { addressByIndex, addressByList } from './mpd-segment-list.ts';
 import { addressByTemplate } from './mpd-segment-template.ts';
-import { type AddressedSegments, type AddressingElements, type AddressingTask, timelineOf } from './mpd-timeline.ts';
+import { type AddressedSegments, type AddressingTask, innermostChild } from './mpd-timeline.ts';
 import { enterBaseUrl, MpdValues } from './mpd-values.ts';
 import type { MpdDocument, MpdPeriod, MpdRepresentation, PlaylistDocument } from './playlist-document.ts';
 import { childOf, childrenOf, findElement, LineIndex, parseXml, type XmlElement } from './xml-element.ts';
@@ -216,11 +216,12 @@ async function readMpd(
       for (const representation of childrenOf(set, 'Representation')) {
         signal.throwIfAborted();
         const lineage = [root, period, set, representation] as const;
-        const addressed = await addressSegments(
-          { lineage, values, folder, index, base: setBase, periodSeconds: durationSeconds },
-          signal,
-        );
-        representations.push(describeRepresentation(lineage, addressed, each, values));
+        const scheme = schemeOf(lineage);
+        const elements = scheme === undefined ? [] : lineage.flatMap((element) => childOf(element, scheme) ?? []);
+        const base = enterBaseUrl(setBase, representation, index, values);
+        const task = { lineage, elements, values, folder, index, base, periodSeconds: durationSeconds };
+        const addressed = await addressSegments(task, scheme, signal);
+        representations.push(describeRepresentation(task, addressed, each));
         segmentCount += addressed.segments.length;
         refuseBeyond('representations in one MPD', representations.length, MAX_REPRESENTATIONS);
         refuseBeyond('fragments named in playlists', segmentCount, MAX_LISTED_FRAGMENTS);
@@ -232,18 +233,15 @@ async function readMpd(
 }
 
 function describeRepresentation(
-  lineage: MpdRepresentation['lineage'],
+  { lineage, elements, values, periodSeconds }: AddressingTask,
   addressed: AddressedSegments,
-  { durationSeconds: periodSeconds, roundingSeconds }: MpdPeriod,
-  values: MpdValues,
+  { roundingSeconds }: MpdPeriod,
 ): MpdRepresentation {
-  const scheme = schemeOf(lineage);
-  const elements = scheme === undefined ? [] : inheritedElements(lineage, scheme);
   const timescale = Number(values.inherited(elements, 'timescale') ?? 1n);
   const startSeconds = Number(values.inherited(elements, 'presentationTimeOffset') ?? 0n) / timescale;
   const endSeconds = periodSeconds === undefined ? null : startSeconds + periodSeconds + roundingSeconds;
   const window = { startSeconds, endSeconds };
-  const isTimed = addressed.addressing === 'base' || timelineOf(elements) !== undefined;
+  const isTimed = addressed.addressing === 'base' || innermostChild(elements, 'SegmentTimeline') !== undefined;
   return { line: values.positionOf(lineage[3]).line, lineage, periodSeconds, window, isTimed, ...addressed };
 }
 
@@ -282,33 +280,19 @@ function refuseRemoteElements(element: XmlElement, values: MpdValues): void {
 }
 
 /** Writes out the segments of one representation, by whichever addressing scheme its innermost element uses. */
-async function addressSegments(task: AddressingTask, signal: AbortSignal): Promise<AddressedSegments> {
-  const representation = task.lineage[3];
-  const inner = { ...task, base: enterBaseUrl(task.base, representation, task.index, task.values) };
-  const scheme = schemeOf(task.lineage);
-  switch (scheme) {
-    case 'SegmentTemplate':
-      return addressByTemplate(inner, inheritedElements(task.lineage, scheme));
-    case 'SegmentList':
-      return addressByList(inner, inheritedElements(task.lineage, scheme));
-    case 'SegmentBase':
-      return await addressByIndex(inner, inheritedElements(task.lineage, scheme), signal);
-    case undefined:
-      return await addressByIndex(inner, [], signal);
-  }
+async function addressSegments(
+  task: AddressingTask,
+  scheme: Scheme | undefined,
+  signal: AbortSignal,
+): Promise<AddressedSegments> {
+  if (scheme === 'SegmentTemplate') return addressByTemplate(task);
+  return scheme === 'SegmentList' ? addressByList(task) : await addressByIndex(task, signal);
 }
 
-type Scheme = 'SegmentTemplate' | 'SegmentList' | 'SegmentBase';
+const SCHEMES = ['SegmentTemplate', 'SegmentList', 'SegmentBase'] as const;
+type Scheme = (typeof SCHEMES)[number];
 
 function schemeOf(lineage: readonly XmlElement[]): Scheme | undefined {
-  for (const element of [...lineage].reverse()) {
-    for (const scheme of ['SegmentTemplate', 'SegmentList', 'SegmentBase'] as const) {
-      if (childOf(element, scheme) !== undefined) return scheme;
-    }
-  }
-  return undefined;
-}
-
-function inheritedElements(lineage: readonly XmlElement[], scheme: Scheme): AddressingElements {
-  return lineage.map((element) => childOf(element, scheme)).filter((element) => element !== undefined);
+  const decisive = lineage.findLast((element) => SCHEMES.some((scheme) => childOf(element, scheme) !== undefined));
+  return SCHEMES.find((scheme) => decisive !== undefined && childOf(decisive, scheme) !== undefined);
 }
