@@ -14,7 +14,7 @@ import { memoryReaderOf, rangeOf, readerOf } from '../fragments/top-boxes.ts';
 import type { MediaPart } from '../media-part.ts';
 import { merkleBoxesOf, merkleBoxSizes, type OpenMap } from './merkle-maps.ts';
 import { type FragmentPlan, planFragment, planInit } from './plan-parts.ts';
-import type { FragmentsContext, PublicationWriter, SigningContext } from './signing-context.ts';
+import type { FragmentsContext, SigningContext } from './signing-context.ts';
 
 /** Limit on fragments of one rendition that are read, hashed and written concurrently. */
 const MAX_CONCURRENT_FRAGMENTS = 8;
@@ -49,7 +49,7 @@ export async function signFragments(
   const leaves: Uint8Array[] = [];
   const parts: SignedPart[] = [];
   for await (const group of groupsOf(fragments, map.levels, context.sizeOf)) {
-    const signing = context.mutex.run((arena) => signGroup(group, leaves.length, { init, map, arena }, context));
+    const signing = context.mutex.run((arena) => signGroup(group, leaves.length, map, { init, arena }, context));
     for (const { leaf, part } of await signing) {
       leaves.push(leaf);
       parts.push(part);
@@ -99,18 +99,12 @@ export async function writeSignedInit(
   });
 }
 
-/** Input that the fragments of a group share. */
-interface GroupSigning {
-  readonly init: RenditionTracks;
-  readonly map: OpenMap;
-  readonly arena: BufferArena;
-}
-
 /** Writes neighbouring fragments, and their Merkle boxes once all leaves that those are made of are known. */
 async function signGroup(
   fragments: readonly MediaPart[],
   first: number,
-  { init, map, arena }: GroupSigning,
+  map: OpenMap,
+  shared: Pick<FragmentGroup, 'init' | 'arena'>,
   context: FragmentsContext,
 ): Promise<readonly WrittenFragment[]> {
   const open = new Set<FragmentOutput>();
@@ -118,7 +112,7 @@ async function signGroup(
   const boxSizeOf = merkleBoxSizes({ ...map, count: first + fragments.length });
   try {
     const written = await mapConcurrent(fragments, MAX_CONCURRENT_FRAGMENTS, (part, index) =>
-      writeFragment(part, boxSizeOf(first + index), { init, arena, open }, context),
+      writeFragment(part, boxSizeOf(first + index), { ...shared, open }, context),
     );
     const boxes = merkleBoxesOf(
       map,
@@ -210,12 +204,12 @@ async function writeFragment(
     const sizeBytes = outputSizeBytes(plan.plan);
     const signed = signedPart(part, context.paths, sizeBytes, source, boxSizeBytes);
     if (bytes !== null) context.validated?.requireSame(part, contentOf(layout.boxes, bytes, reader.start));
-    const { output, leaf } =
+    const written =
       bytes === null
         ? await streamFragment(plan, { part, source }, signed.path, open, context)
         : composeFragment(plan, bytes, reader.start, arena.allocate(sizeBytes), signed.path, context);
     context.wrote(sizeBytes);
-    return { output, leaf, part: signed };
+    return { ...written, part: signed };
   });
 }
 
@@ -234,17 +228,29 @@ async function readSmall(
   return bytes;
 }
 
-/** Applies the plan of a small fragment in memory. */
+/** Applies the plan of a small fragment in memory, where it stays until it is finished: its file is opened and written once. */
 function composeFragment(
   { plan, merkleBoxOffset }: FragmentPlan,
   bytes: Buffer,
   sourceOffset: number,
-  output: Buffer,
+  composed: Buffer,
   path: string,
   { writer, signal }: SigningContext,
 ): Pick<WrittenFragment, 'output' | 'leaf'> {
-  const leaf = applyInMemory(plan, bytes, sourceOffset, output);
-  return { leaf, output: bufferedOutput(path, output, merkleBoxOffset, writer, signal) };
+  const leaf = applyInMemory(plan, bytes, sourceOffset, composed);
+  const output: FragmentOutput = {
+    async finish(merkleBox) {
+      composed.set(merkleBox, merkleBoxOffset);
+      const file = await writer.create(path, signal);
+      try {
+        await file.write(composed, 0, signal);
+      } finally {
+        await file.close();
+      }
+    },
+    close: () => Promise.resolve(),
+  };
+  return { leaf, output };
 }
 
 /** Writes a fragment as it is read. */
@@ -255,12 +261,18 @@ async function streamFragment(
   open: Set<FragmentOutput>,
   { writer, signal, validated }: SigningContext,
 ): Promise<Pick<WrittenFragment, 'output' | 'leaf'>> {
-  const output = await streamedOutput(path, merkleBoxOffset, writer, signal);
+  const file = await writer.create(path, signal);
+  const output: FragmentOutput = {
+    async finish(merkleBox) {
+      await file.write(merkleBox, merkleBoxOffset, signal);
+      await file.close();
+    },
+    close: () => file.close(),
+  };
   open.add(output);
-  const digests = await executePlan(plan, source, output, { signal, digestSource: validated !== undefined });
+  const digests = await executePlan(plan, source, file, { signal, digestSource: validated !== undefined });
   validated?.requireSame(part, digests.source);
-  const { flat: leaf } = digests;
-  return { output, leaf };
+  return { output, leaf: digests.flat };
 }
 
 /** Throws `FRAGMENT_MALFORMED` for a fragment of another track: no player can play it with this init segment. */
@@ -277,49 +289,4 @@ interface FragmentOutput {
   finish(merkleBox: Uint8Array): Promise<void>;
   /** Closes the file if it was not finished. Safe to call again. */
   close(): Promise<void>;
-}
-
-/** A fragment whose file is being written; `write` takes everything but the Merkle box. */
-interface StreamedOutput extends FragmentOutput {
-  write(bytes: Uint8Array, position: number, signal: AbortSignal): Promise<void>;
-}
-
-/** Creates the output of a fragment that is written as it is read. */
-async function streamedOutput(
-  path: string,
-  merkleBoxOffset: number,
-  writer: PublicationWriter,
-  signal: AbortSignal,
-): Promise<StreamedOutput> {
-  const file = await writer.create(path, signal);
-  return {
-    write: (bytes, position) => file.write(bytes, position, signal),
-    async finish(merkleBox) {
-      await file.write(merkleBox, merkleBoxOffset, signal);
-      await file.close();
-    },
-    close: () => file.close(),
-  };
-}
-
-/** Makes the output of a small fragment, which stays in memory until it is finished: its file is opened and written once. */
-function bufferedOutput(
-  path: string,
-  bytes: Buffer,
-  merkleBoxOffset: number,
-  writer: PublicationWriter,
-  signal: AbortSignal,
-): FragmentOutput {
-  return {
-    async finish(merkleBox) {
-      bytes.set(merkleBox, merkleBoxOffset);
-      const file = await writer.create(path, signal);
-      try {
-        await file.write(bytes, 0, signal);
-      } finally {
-        await file.close();
-      }
-    },
-    close: () => Promise.resolve(),
-  };
 }
