@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { AppError } from '#errors/app-error.ts';
+import { itemAt } from '#errors/assert.ts';
 import type { SignedPart, SignedParts } from '../fragments/signed-part.ts';
 import { partKey } from '../media-part.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
+import { innermostAttribute } from '../playlists/mpd-timeline.ts';
 import { enterBaseUrl, MpdValues } from '../playlists/mpd-values.ts';
 import type { MpdDocument, MpdRepresentation } from '../playlists/playlist-document.ts';
 import { childOf, childrenOf, type XmlElement } from '../playlists/xml-element.ts';
@@ -16,7 +18,6 @@ import {
   indentOf,
   relativeReference,
   removeElement,
-  replaceElement,
   type TextEdit,
 } from './xml-edits.ts';
 
@@ -67,8 +68,8 @@ function raiseBandwidth(
 /** Returns true when a template names files by `$Bandwidth$`: there are none for another number. */
 function namesFilesByBandwidth(lineage: MpdRepresentation['lineage']): boolean {
   return lineage.some((element) => {
-    const { attributes } = childOf(element, 'SegmentTemplate') ?? {};
-    return [...(attributes?.values() ?? [])].some((value) => value.includes('$Bandwidth'));
+    const template = childOf(element, 'SegmentTemplate');
+    return template !== undefined && [...template.attributes.values()].some((value) => value.includes('$Bandwidth'));
   });
 }
 
@@ -127,7 +128,7 @@ function editIndexed(rewrite: RepresentationRewrite): TextEdit[] {
   const change =
     own === undefined
       ? appendInside(text, element, `  ${templateFor(rewrite, `${outerIndent}  `)}\n${outerIndent}`)
-      : replaceElement(own, templateFor(rewrite, indentOf(text, own)));
+      : { start: own.start, end: own.end, replacement: templateFor(rewrite, indentOf(text, own)) };
   return [...childrenOf(element, 'BaseURL').map((baseUrl) => removeElement(text, baseUrl)), change];
 }
 
@@ -232,14 +233,12 @@ function escapeTemplate(reference: string): string {
  * which the timeline counts on.
  */
 function presentationTimeOffset(
-  lineage: RepresentationRewrite['representation']['lineage'],
+  lineage: MpdRepresentation['lineage'],
   timescale: number,
 ): { presentationTimeOffset?: string } {
-  const bases = lineage.flatMap((element) => element.children.filter(({ name }) => name === 'SegmentBase'));
-  const offset = bases
-    .findLast(({ attributes }) => attributes.has('presentationTimeOffset'))
-    ?.attributes.get('presentationTimeOffset');
-  const own = bases.findLast(({ attributes }) => attributes.has('timescale'))?.attributes.get('timescale') ?? '1';
+  const bases = lineage.flatMap((element) => childrenOf(element, 'SegmentBase'));
+  const offset = innermostAttribute(bases, 'presentationTimeOffset');
+  const own = innermostAttribute(bases, 'timescale') ?? '1';
   if (offset === undefined || !/^\d{1,20}$/.test(offset) || !/^[1-9]\d{0,10}$/.test(own)) return {};
   return { presentationTimeOffset: String((BigInt(offset) * BigInt(timescale)) / BigInt(own)) };
 }
@@ -260,19 +259,14 @@ function timelineEntries(startTicks: bigint, durations: readonly number[]): stri
 }
 
 /** Turns a SegmentList of byte ranges into one of files; durations and all else stay as they are. */
-function editSegmentList({
-  document,
-  representation,
-  init,
-  fragments,
-  referenceTo,
-}: RepresentationRewrite): TextEdit[] {
+function editSegmentList(rewrite: RepresentationRewrite): TextEdit[] {
+  const { document, representation, init, fragments, referenceTo } = rewrite;
   const { text, path } = document;
   const element = representation.lineage[3];
   const list = childOf(element, 'SegmentList');
-  const initialization = list === undefined ? undefined : childOf(list, 'Initialization');
-  const urls = list === undefined ? [] : childrenOf(list, 'SegmentURL');
-  if (list === undefined || initialization === undefined || urls.length !== fragments.length) {
+  const initialization = list && childOf(list, 'Initialization');
+  const urls = list && childrenOf(list, 'SegmentURL');
+  if (list === undefined || initialization === undefined || urls?.length !== fragments.length) {
     throw new AppError('PLAYLIST_UNSUPPORTED', {
       playlist: path,
       line: representation.line,
@@ -284,12 +278,8 @@ function editSegmentList({
     ...childrenOf(element, 'BaseURL').map((baseUrl) => removeElement(text, baseUrl)),
     ...childrenOf(list, 'RepresentationIndex').map((index) => removeElement(text, index)),
     ...editAttributes(text, initialization, { sourceURL: referenceTo(init.path), range: null }),
-    ...urls.flatMap((url: XmlElement, position) =>
-      editAttributes(text, url, {
-        media: referenceTo(fragments[position]?.path ?? ''),
-        mediaRange: null,
-        indexRange: null,
-      }),
+    ...fragments.flatMap(({ path: media }, position) =>
+      editAttributes(text, itemAt(urls, position), { media: referenceTo(media), mediaRange: null, indexRange: null }),
     ),
   ];
 }
@@ -300,8 +290,6 @@ interface RepresentationRewrite {
   readonly representation: MpdRepresentation;
   readonly init: SignedPart;
   readonly fragments: readonly SignedPart[];
-  /**
-   * Returns the reference, relative to where the representation's references start, that leads to a path of the output.
-   */
+  /** Returns the reference, relative to where the representation's references start, to a path of the output. */
   referenceTo(path: string): string;
 }

@@ -37,10 +37,6 @@ export function removeElement(text: string, { start, end }: XmlElement): TextEdi
   return isAlone ? { start: lineStart, end: nextLine + 1, replacement: '' } : { start, end, replacement: '' };
 }
 
-export function replaceElement({ start, end }: XmlElement, replacement: string): TextEdit {
-  return { start, end, replacement };
-}
-
 /** Puts text in front of an element's closing tag, opening the element where it is an empty one. */
 export function appendInside(text: string, { start, end }: XmlElement, addition: string): TextEdit {
   const closing = text.lastIndexOf('</', end - 1);
