@@ -16,6 +16,7 @@ import { readPlaylists, refuseUnsignable } from './playlists/read-playlists.ts';
 import {
   gapsOf,
   type ListedPart,
+  listedParts,
   listingsOf,
   type RenditionListing,
   wholeFilesOf,
@@ -178,8 +179,8 @@ function warningOfUnlisted(listings: readonly RenditionListing[], renditions: re
     : [warning('FRAGMENTS_NOT_IN_PLAYLISTS', sampleOfNames(unlisted))];
 }
 
-function pathsOf({ init, fragments }: RenditionListing): string[] {
-  return [...(init === null ? [] : [init.part.path]), ...fragments.map(({ part }) => part.path)];
+function pathsOf(listing: RenditionListing): string[] {
+  return listedParts(listing).map(({ part }) => part.path);
 }
 
 function pathsOfRendition({ init, fragments }: MergedRendition): string[] {

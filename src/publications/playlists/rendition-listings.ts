@@ -45,6 +45,11 @@ export interface ListedPart {
   readonly line: number;
 }
 
+/** Returns the parts of a listing, its init segment first. */
+export function listedParts({ init, fragments }: RenditionListing): readonly ListedPart[] {
+  return init === null ? fragments : [init, ...fragments];
+}
+
 /**
  * Returns the listings of all playlists, one per playlist and init segment. I-frame playlists come last, and count for
  * nothing where they name parts of fragments, as they mostly do.

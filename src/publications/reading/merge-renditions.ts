@@ -2,7 +2,7 @@ import { AppError } from '#errors/app-error.ts';
 import { describePart, type MediaPart, partKey } from '../media-part.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
 import { MAX_LISTED_FRAGMENTS, MAX_RENDITIONS, refuseBeyond } from '../playlists/limits.ts';
-import type { ListedPart, RenditionListing } from '../playlists/rendition-listings.ts';
+import { type ListedPart, listedParts, type RenditionListing } from '../playlists/rendition-listings.ts';
 
 /** A rendition while listings are merged into it. */
 export interface MergedRendition {
@@ -119,9 +119,9 @@ interface PlacedPart extends ListedPart {
 /** Refuses byte ranges that pass the end of their file, and parts of one file that overlap without being the same. */
 export function checkRanges(listings: readonly RenditionListing[], index: FolderIndex): void {
   const ranged: PlacedPart[] = [];
-  for (const { playlist, init, fragments } of listings) {
-    for (const stated of init === null ? fragments : [init, ...fragments]) {
-      if (stated.part.range !== null) ranged.push({ ...stated, playlist });
+  for (const listing of listings) {
+    for (const stated of listedParts(listing)) {
+      if (stated.part.range !== null) ranged.push({ ...stated, playlist: listing.playlist });
     }
   }
   if (ranged.length === 0) return;
@@ -154,10 +154,10 @@ function startOf({ part }: PlacedPart): number {
 }
 
 function refuseWholeAndParts(listings: readonly RenditionListing[], ranged: ReadonlySet<string>): void {
-  for (const { playlist, init, fragments } of listings) {
-    for (const { part, line } of init === null ? fragments : [init, ...fragments]) {
-      if (part.range !== null || !ranged.has(part.path)) continue;
-      throw new AppError('FRAGMENT_RANGES_OVERLAP', { playlist, line, file: part.path, offset: 0 });
-    }
+  for (const listing of listings) {
+    const whole = listedParts(listing).find(({ part }) => part.range === null && ranged.has(part.path));
+    if (whole === undefined) continue;
+    const { part, line } = whole;
+    throw new AppError('FRAGMENT_RANGES_OVERLAP', { playlist: listing.playlist, line, file: part.path, offset: 0 });
   }
 }

@@ -9,7 +9,7 @@ import type { FolderIndex } from '../playlists/folder-index.ts';
 import { MAX_RENDITIONS, MAX_UNLISTED_PLAYLIST_READS, refuseBeyond } from '../playlists/limits.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { readPlaylists, refuseUnsignable } from '../playlists/read-playlists.ts';
-import { iFrameListingsOf, listingsOf, type RenditionListing } from '../playlists/rendition-listings.ts';
+import { iFrameListingsOf, listedParts, listingsOf, type RenditionListing } from '../playlists/rendition-listings.ts';
 import { findTopBox } from '../playlists/sidx.ts';
 import type { MergedRendition } from './merge-renditions.ts';
 
@@ -187,14 +187,14 @@ export async function readUnlistedPlaylists(
     const read = await tryRead(folder, index, path, known, signal);
     reads += read.documents.length;
     refuseBeyond('playlists that no pattern matches', reads, MAX_UNLISTED_PLAYLIST_READS);
-    const parts = read.listings.flatMap(partsOf);
+    const parts = read.listings.flatMap(listedParts);
     // I-frame playlists name parts of fragments, which move with these.
-    const frames = iFrameListingsOf(read.documents, index).flatMap(partsOf);
-    if (![...parts, ...frames].some((part) => signedPaths.has(part.path))) continue;
+    const frames = iFrameListingsOf(read.documents, index).flatMap(listedParts);
+    if (![...parts, ...frames].some(({ part }) => signedPaths.has(part.path))) continue;
     for (const document of read.documents) if (unmatched.has(document.path)) playlists.set(document.path, document);
-    const stale = parts.find((part) => rangedPaths.has(part.path) && !signedKeys.has(partKey(part)));
+    const stale = parts.find(({ part }) => rangedPaths.has(part.path) && !signedKeys.has(partKey(part)));
     if (stale === undefined) continue;
-    warnings.push(warning('PLAYLIST_BROKEN_BY_SIGNING', { playlist: path, file: stale.path }));
+    warnings.push(warning('PLAYLIST_BROKEN_BY_SIGNING', { playlist: path, file: stale.part.path }));
   }
   return { playlists: [...playlists.values()], warnings };
 }
@@ -221,8 +221,4 @@ async function tryRead(
     if (error instanceof AppError) return { documents: [], listings: [] };
     throw error;
   }
-}
-
-function partsOf({ init, fragments }: RenditionListing): MediaPart[] {
-  return (init === null ? fragments : [init, ...fragments]).map(({ part }) => part);
 }
