@@ -1,4 +1,5 @@
 import type { ByteSource } from '#bytes/byte-source.ts';
+import { partitionPoint } from '#bytes/partition-point.ts';
 import { type FolderFile, type SourceFolder, sizesIn } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
@@ -74,30 +75,17 @@ export class JoinedSource implements ByteSource {
 
   async read(target: Uint8Array, offset: number, signal: AbortSignal): Promise<void> {
     const end = offset + target.length;
-    for (let at = this.#indexAt(offset); at < this.#parts.length; at += 1) {
+    const first = partitionPoint(this.#parts, (part) => part.offset + part.sizeBytes > offset);
+    for (let at = first; at < this.#parts.length; at += 1) {
       const { part, offset: start, sizeBytes } = itemAt(this.#parts, at);
       if (start >= end) return;
       const from = Math.max(offset, start);
       const to = Math.min(end, start + sizeBytes);
       if (to <= from) continue;
-      await this.#readPart(part, from - start, target.subarray(from - offset, to - offset), signal);
+      const inFile = (part.range?.offset ?? 0) + from - start;
+      const bytes = target.subarray(from - offset, to - offset);
+      await this.#files.use(part.path, signal, (source) => source.read(bytes, inFile, signal));
     }
-  }
-
-  async #readPart({ path, range }: MediaPart, offset: number, target: Uint8Array, signal: AbortSignal): Promise<void> {
-    await this.#files.use(path, signal, (source) => source.read(target, (range?.offset ?? 0) + offset, signal));
-  }
-
-  /** Returns the index of the last part that begins at or before an offset. */
-  #indexAt(offset: number): number {
-    let low = 0;
-    let high = this.#parts.length;
-    while (high - low > 1) {
-      const middle = (low + high) >>> 1;
-      if (itemAt(this.#parts, middle).offset <= offset) low = middle;
-      else high = middle;
-    }
-    return low;
   }
 
   /** Closes the open files. A later read opens them again. */

@@ -1,6 +1,6 @@
 import { XMLParser, XMLValidator } from 'fast-xml-parser';
+import { partitionPoint } from '#bytes/partition-point.ts';
 import { AppError } from '#errors/app-error.ts';
-import { itemAt } from '#errors/assert.ts';
 import { MAX_MPD_DEPTH, MAX_MPD_TAGS } from './limits.ts';
 
 /** An element of an XML document and where it stands in the text. Names are without their namespace prefix. */
@@ -143,13 +143,6 @@ export class LineIndex {
 
   /** Returns the number, counted from one, of the line that the character at `index` stands in. */
   lineAt(index: number): number {
-    let low = 0;
-    let high = this.#lineStarts.length;
-    while (high - low > 1) {
-      const middle = (low + high) >>> 1;
-      if (itemAt(this.#lineStarts, middle) <= index) low = middle;
-      else high = middle;
-    }
-    return low + 1;
+    return partitionPoint(this.#lineStarts, (start) => start > index);
   }
 }

@@ -1,5 +1,5 @@
+import { partitionPoint } from '#bytes/partition-point.ts';
 import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
-import { itemAt } from '#errors/assert.ts';
 import { outputPositions, readFragmentLayout } from '../fragments/fragment-layout.ts';
 import type { SignedPart, SignedParts } from '../fragments/signed-part.ts';
 import { readerOf } from '../fragments/top-boxes.ts';
@@ -75,7 +75,8 @@ function rangeMover(folder: SourceFolder, parts: SignedParts, signal: AbortSigna
   );
   for (const inFile of byFile.values()) inFile.sort((first, second) => startOf(first) - startOf(second));
   return async (path, range) => {
-    const part = lastUpTo(byFile.get(path) ?? [], range.offset);
+    const inFile = byFile.get(path) ?? [];
+    const part = inFile[partitionPoint(inFile, (each) => startOf(each) > range.offset) - 1];
     return part === undefined || !holds(part, range) ? undefined : await moveInside(folder, part, range, signal);
   };
 }
@@ -86,18 +87,6 @@ function startOf({ source }: SignedPart): number {
 
 function holds({ source }: SignedPart, { offset, length }: ByteRange): boolean {
   return source.range === null || offset + length <= source.range.offset + source.range.length;
-}
-
-/** Returns the last of the parts, sorted by their start, that does not start after `offset`. */
-function lastUpTo(parts: readonly SignedPart[], offset: number): SignedPart | undefined {
-  let low = 0;
-  let high = parts.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (startOf(itemAt(parts, middle)) <= offset) low = middle + 1;
-    else high = middle;
-  }
-  return parts[low - 1];
 }
 
 async function moveInside(
