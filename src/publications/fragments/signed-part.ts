@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { type MediaPart, partKey, type Rendition } from '../media-part.ts';
+import { foldersAbove } from '../playlists/file-names.ts';
 import type { Publication } from '../publication.ts';
 
 /** A part of a publication in the output. */
@@ -47,7 +48,9 @@ export const PATHS_OF_FILES: OutputPaths = { get: (key) => key };
  */
 export function outputPathsOf({ renditions, playlists, otherPaths }: Publication): ReadonlyMap<string, string> {
   const paths = new Map<string, string>();
-  const folders = new Set(foldersOf([...otherPaths, ...playlists.map(({ path }) => path), ...wholePaths(renditions)]));
+  const kept = [...otherPaths, ...playlists.map(({ path }) => path), ...wholePaths(renditions)];
+  // A path that is kept cannot be a folder, and no other file may lie in a folder that is named here.
+  const folders = new Set(kept.flatMap((path) => [path, ...foldersAbove(path)]));
   for (const { init, fragments } of renditions) {
     const ranged = [init, ...fragments].find(({ range }) => range !== null);
     const folder = ranged === undefined ? '' : freeFolder(ranged.path, folders);
@@ -63,14 +66,6 @@ export function outputPathsOf({ renditions, playlists, otherPaths }: Publication
 function wholePaths(renditions: readonly Rendition[]): string[] {
   const parts = renditions.flatMap(({ init, fragments }): MediaPart[] => [init, ...fragments]);
   return parts.filter(({ range }) => range === null).map(({ path }) => path);
-}
-
-/** Returns every folder that holds one of the paths, and the paths themselves, which cannot be folders. */
-function* foldersOf(paths: readonly string[]): Generator<string> {
-  for (const path of paths) {
-    for (let at = path.indexOf('/'); at !== -1; at = path.indexOf('/', at + 1)) yield path.slice(0, at);
-    yield path;
-  }
 }
 
 /** Returns a folder named after the file that no other file of the output lies in. */

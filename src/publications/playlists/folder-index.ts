@@ -5,6 +5,7 @@ import { AppError } from '#errors/app-error.ts';
 import type { PlaylistPosition } from '#errors/entry.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import type { ByteRange, MediaPart } from '../media-part.ts';
+import { foldersAbove } from './file-names.ts';
 import { MAX_ADDRESS_LENGTH } from './limits.ts';
 import type { PlaylistFinding } from './playlist-finding.ts';
 
@@ -32,7 +33,7 @@ export class FolderIndex {
   readonly #normalized: ReadonlyMap<string, string>;
   /** The folders of bases, with a slash at their end; null where a base does not say one plainly. */
   readonly #directories = new WeakMap<URL, string | null>();
-  /** All folders that files lie in, however deep, each with a slash at its end; made when they are asked for. */
+  /** All folders that files lie in, however deep, but for the root; made when they are asked for. */
   #folders: ReadonlySet<string> | undefined;
   readonly #root: URL;
   readonly #addFile: UnlistedFolder['addFile'] | undefined;
@@ -147,9 +148,17 @@ export class FolderIndex {
     const url = this.#resolve(base, reference, position);
     const encoded = this.#relativePath(url, reference, position);
     const decoded = decodePath(encoded);
-    if (this.#addFile !== undefined) return this.#noted(decoded ?? encoded, url);
+    if (this.#addFile !== undefined) {
+      const named = decoded ?? encoded;
+      // A folder is no file.
+      if (named === '' || named.endsWith('/')) return undefined;
+      this.#addFile(named, url);
+      return named;
+    }
     const byUrl = this.#readingsOf(encoded, decoded);
-    const literal = this.#findLiteral(base, reference);
+    // Packagers write file names into playlists as they are: `take #3?.m4s` names a file, whatever a URL makes of it.
+    const directory = this.#directoryOf(base);
+    const literal = directory === null ? undefined : this.#find(posix.join(directory, reference));
     const [path, other] = new Set([...byUrl, ...(literal === undefined ? [] : [literal])]);
     if (path === undefined) return undefined;
     if (other !== undefined)
@@ -198,15 +207,6 @@ export class FolderIndex {
     return isUsualOrigin && !UNUSUAL.test(below) ? inherited : `${inherited}\n${origin}${path}`;
   }
 
-  /**
-   * Reports a file that is named in an unlisted folder, and returns its path; undefined for a folder, which is no file.
-   */
-  #noted(path: string, url: URL): string | undefined {
-    if (path === '' || path.endsWith('/')) return undefined;
-    this.#addFile?.(path, url);
-    return path;
-  }
-
   /** Returns the decoded path that `reference` would have, whether there is such a file or not. */
   pathOf(base: URL, reference: string, position: PlaylistPosition): string {
     const encoded = this.#relativePath(this.#resolve(base, reference, position), reference, position);
@@ -246,12 +246,6 @@ export class FolderIndex {
     return this.#sizes.has(normalized) ? normalized : this.#normalized.get(normalized);
   }
 
-  /** Packagers write file names into playlists as they are: `take #3?.m4s` names a file, whatever a URL makes of it. */
-  #findLiteral(base: URL, reference: string): string | undefined {
-    const directory = this.#directoryOf(base);
-    return directory === null ? undefined : this.#find(posix.join(directory, reference));
-  }
-
   #resolve(base: URL, reference: string, position: PlaylistPosition): URL {
     if (reference.length + base.href.length > MAX_ADDRESS_LENGTH) {
       throw new AppError('PLAYLIST_MALFORMED', {
@@ -278,8 +272,9 @@ export class FolderIndex {
     if (this.#root.href !== FOLDER_URL || !/^\/(?!\/)/.test(reference)) return undefined;
     const url = new URL(`.${reference}`, this.#root);
     const directory = decodePath(new URL('.', url).href.slice(this.#root.href.length));
-    this.#folders ??= new Set(foldersAbove(this.paths));
-    return directory !== undefined && this.#folders.has(directory) ? url : undefined;
+    if (directory === '') return url;
+    this.#folders ??= new Set([...this.paths].flatMap((path) => foldersAbove(path).slice(1)));
+    return directory !== undefined && this.#folders.has(directory.slice(0, -1)) ? url : undefined;
   }
 
   #relativePath(url: URL, reference: string, position: PlaylistPosition): string {
@@ -287,16 +282,10 @@ export class FolderIndex {
     bare.search = '';
     bare.hash = '';
     if (!bare.href.startsWith(this.#root.href)) {
-      throw new AppError('PLAYLIST_LEAVES_FOLDER', { ...position, reference: withoutQuery(reference) });
+      // The query may be a presigned URL's secret: it is never shown.
+      throw new AppError('PLAYLIST_LEAVES_FOLDER', { ...position, reference: reference.replace(/\?.*$/s, '') });
     }
     return bare.href.slice(this.#root.href.length);
-  }
-}
-
-function* foldersAbove(paths: Iterable<string>): Generator<string> {
-  yield '';
-  for (const path of paths) {
-    for (let at = path.indexOf('/'); at !== -1; at = path.indexOf('/', at + 1)) yield path.slice(0, at + 1);
   }
 }
 
@@ -320,11 +309,6 @@ function* normalizedPaths({ files }: SourceFolder): Generator<[string, string]> 
     const normalized = path.normalize('NFC');
     if (normalized !== path) yield [normalized, path];
   }
-}
-
-/** Removes the query, which may be a presigned URL's secret: it is never shown. */
-function withoutQuery(reference: string): string {
-  return reference.replace(/\?.*$/s, '');
 }
 
 /** Returns the path that a percent-encoded one stands for, or undefined where it stands for none. */

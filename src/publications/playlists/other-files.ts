@@ -2,7 +2,7 @@ import type { FolderFile } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type PlaylistPosition, sampleOfNames } from '#errors/entry.ts';
 import { type Warning, warning } from '#errors/warning.ts';
-import { folderOf, isHidden } from './file-names.ts';
+import { folderOf, foldersAbove, isHidden } from './file-names.ts';
 import type { FolderIndex } from './folder-index.ts';
 import { PATHS_PER_ADDRESS } from './limits.ts';
 import { enterBaseUrl, MpdValues } from './mpd-values.ts';
@@ -160,11 +160,4 @@ function addressesIn({ lines }: HlsPlaylist): Address[] {
     const quoted = Array.from(text.matchAll(/"([^"]+)"/g), ([, address = '']) => address);
     return quoted.map((address) => ({ address, line, isKey: KEY_TAG.test(name) }));
   });
-}
-
-/** Returns all folders that a file lies in, the root included. */
-function foldersAbove(path: string): string[] {
-  const folders = [''];
-  for (let at = path.indexOf('/'); at !== -1; at = path.indexOf('/', at + 1)) folders.push(path.slice(0, at));
-  return folders;
 }
