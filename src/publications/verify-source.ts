@@ -1,7 +1,7 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
-import { AppError } from '#errors/app-error.ts';
 import type { PlaylistPosition } from '#errors/entry.ts';
 import { describePart, partKey, type Rendition } from './media-part.ts';
+import { isMalformed } from './presentation/hash-playlists.ts';
 import { readPresentation } from './presentation/stored-presentation.ts';
 import type { VerifiedPresentation } from './presentation/verify-presentation.ts';
 import {
@@ -84,7 +84,7 @@ export async function verifySource(source: VerifiedSource, signal: AbortSignal):
     const told = [...(isAsSigned ? [] : ofPlaylists), ...(verdict.findings.length > 0 ? [] : ofFiles)];
     return { change: presentation.state === 'changed' ? describeChange(presentation) : null, otherwise: firstOf(told) };
   } catch (error) {
-    if (!(error instanceof AppError) || !UNREADABLE.test(error.reason)) throw error;
+    if (!isMalformed(error)) throw error;
     const { playlist = folder.name, line = 1 } = error.details as Partial<PlaylistPosition>;
     // Without a playlist nothing is played that could be verified.
     const isPlayed = error.reason !== 'PUBLICATION_NOT_FOUND' && !isPresented;
@@ -92,9 +92,6 @@ export async function verifySource(source: VerifiedSource, signal: AbortSignal):
     return { change: isPresented ? error.message : null, otherwise: isPlayed ? otherwise : null };
   }
 }
-
-/** Errors of playlists that cannot be verified. */
-const UNREADABLE = /^(?:PLAYLIST|PUBLICATION|SEGMENT_INDEX|BYTE_RANGE)_/;
 
 /** Returns what was read of a rendition, in the order in which playlists list its fragments. Reads those that were not. */
 async function readingOf({ init, present }: ListedRendition, { verification, read }: VerifiedSource) {

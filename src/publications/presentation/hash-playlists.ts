@@ -44,7 +44,7 @@ export async function hashNamedFiles(
   const hashed: HashedPlaylist[] = [];
   for (const playlist of playlists) {
     const { path, sizeBytes, digest } = playlist;
-    const named = [...(await namedFiles(located, index, playlist, signal))];
+    const named = (await unlessMalformed(namedFiles(located, index, playlist, signal))) ?? [];
     const stated = named.filter((each) => bindingOf(each) !== 'fragment' && !isPresented(each) && !others.has(each));
     const files = await mapConcurrent(stated, MAX_CONCURRENT_FILES, async (each) => {
       const bound = bindingOf(each);
@@ -60,26 +60,22 @@ async function namedFiles(
   index: FolderIndex,
   { path, text, read }: PlaylistText,
   signal: AbortSignal,
-): Promise<Set<string>> {
-  if (text === null) return new Set();
-  try {
-    const document = read ?? (await parsePlaylist(folder, index, path, text, signal));
-    const named = filesNamedBy(document, index).filter(({ path: each, isKey }) => !isKey && index.has(each));
-    return new Set(named.map(({ path: each }) => each));
-  } catch (error) {
-    if (isMalformed(error)) return new Set();
-    throw error;
-  }
+): Promise<string[]> {
+  if (text === null) return [];
+  const document = read ?? (await parsePlaylist(folder, index, path, text, signal));
+  const named = filesNamedBy(document, index).filter(({ path: each, isKey }) => !isKey && index.has(each));
+  return [...new Set(named.map(({ path: each }) => each))];
 }
 
 /** Returns the text of a playlist; null where it cannot be read as one. */
-export async function textOf(
-  folder: Pick<SourceFolder, 'open'>,
-  path: string,
-  signal: AbortSignal,
-): Promise<string | null> {
+export function textOf(folder: Pick<SourceFolder, 'open'>, path: string, signal: AbortSignal): Promise<string | null> {
+  return unlessMalformed(readPlaylistText(folder, path, signal));
+}
+
+/** Returns what is read of a playlist; null where it cannot be read as one. */
+async function unlessMalformed<Result>(reading: Promise<Result>): Promise<Result | null> {
   try {
-    return await readPlaylistText(folder, path, signal);
+    return await reading;
   } catch (error) {
     if (isMalformed(error)) return null;
     throw error;
@@ -87,6 +83,6 @@ export async function textOf(
 }
 
 /** Returns true for an error of what a playlist says, whatever reads it. */
-function isMalformed(error: unknown): boolean {
+export function isMalformed(error: unknown): error is AppError {
   return error instanceof AppError && /^(?:PLAYLIST|PUBLICATION|SEGMENT_INDEX|BYTE_RANGE)_/.test(error.reason);
 }
