@@ -40,6 +40,11 @@ export async function writeText(
   } finally {
     await output.close();
   }
+  return hashBytes(path, bytes);
+}
+
+/** Hashes a file in memory. */
+export function hashBytes(path: string, bytes: Uint8Array): HashedFile {
   return { path, sizeBytes: bytes.length, digest: createHash('sha256').update(bytes).digest() };
 }
 

@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto';
 import { digestPlan } from '#bytes/execute-plan.ts';
 import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { itemAt } from '#errors/assert.ts';
-import { wholeFile } from '../copy-files.ts';
+import { hashBytes, wholeFile } from '../copy-files.ts';
 import { partKey } from '../media-part.ts';
 import { isHidden } from '../playlists/file-names.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
@@ -171,7 +170,8 @@ class FileHashes {
     for (const path of paths) {
       const read = this.#playlists.get(path);
       const text = read?.text ?? (this.#paths.has(path) ? await textOf(this.#folder, path, this.#signal) : null);
-      const file = text === null ? await this.hash(path) : hashOfText(path, text);
+      // Decoding kept every byte of the text.
+      const file = text === null ? await this.hash(path) : hashBytes(path, Buffer.from(text));
       const known = read === undefined || read.kind === 'mpd' ? {} : { read };
       if (file !== null) playlists.push({ ...file, text, ...known });
     }
@@ -193,10 +193,4 @@ function hashOfFile(folder: SourceFolder, path: string, signal: AbortSignal): Pr
     const { flat: digest } = await digestPlan(wholeFile(sizeBytes), source, { signal });
     return { path, sizeBytes, digest };
   });
-}
-
-/** Hashes a text as it was read: decoding kept every byte of it. */
-function hashOfText(path: string, text: string): HashedFile {
-  const bytes = Buffer.from(text);
-  return { path, sizeBytes: bytes.length, digest: createHash('sha256').update(bytes).digest() };
 }
