@@ -12,7 +12,7 @@ import {
   type SegmentKind,
 } from './existing-publication.ts';
 import { listTopBoxes, rangeOf, readerOf } from './fragments/top-boxes.ts';
-import { type MediaPart, partKey } from './media-part.ts';
+import type { MediaPart } from './media-part.ts';
 import { MAX_NAMES_SHOWN, matchingPaths } from './path-patterns.ts';
 import { isHidden } from './playlists/file-names.ts';
 import { FolderIndex } from './playlists/folder-index.ts';
@@ -122,12 +122,8 @@ async function segmentKindOf(
   if (media.some(({ parts }) => parts.some(({ range }) => range !== null))) return 'byte-ranges';
   for (const { parts } of media) {
     const fragments = parts.slice(1);
-    const looked = new Map(
-      SAMPLED_POSITIONS.map((at) => fragments.at(at)).flatMap((part) =>
-        part === undefined ? [] : [[partKey(part), part]],
-      ),
-    );
-    for (const part of looked.values()) if (await isChunked(folder, part, signal)) return 'chunked';
+    const sampled = new Set(SAMPLED_POSITIONS.flatMap((at) => fragments.at(at) ?? []));
+    for (const part of sampled) if (await isChunked(folder, part, signal)) return 'chunked';
   }
   return 'cmaf';
 }
@@ -188,12 +184,11 @@ function chooseRenditions(
 ): ChosenRenditions {
   const inits = init === null ? null : matchingPaths(paths, init, 'params.init_pattern');
   const frags = frag === null ? null : matchingPaths(paths, frag, 'params.frag_pattern');
-  const isChosen = ({ parts, hasInit, isText }: ExistingRendition): boolean => {
-    if (isText) return true;
-    const fits = (found: ReadonlySet<string> | null, some: readonly MediaPart[]): boolean =>
-      found === null || some.some(({ path }) => found.has(path));
-    const start = hasInit ? 1 : 0;
-    return (!hasInit || fits(inits, parts.slice(0, start))) && fits(frags, parts.slice(start));
+  const fits = (found: ReadonlySet<string> | null, some: readonly MediaPart[]): boolean =>
+    found === null || some.some(({ path }) => found.has(path));
+  const isChosen = (rendition: ExistingRendition): boolean => {
+    const { parts, hasInit, isText } = rendition;
+    return isText || ((!hasInit || fits(inits, parts.slice(0, 1))) && fits(frags, segmentsOf(rendition)));
   };
   return { chosen: renditions.filter(isChosen), unchosen: renditions.filter((rendition) => !isChosen(rendition)) };
 }
@@ -224,9 +219,9 @@ function refuseKeyFramesAlone(playlists: readonly PlaylistDocument[], index: Fol
   for (const playlist of playlists) {
     if (playlist.kind !== 'hls-media' || !playlist.iFramesOnly || playlist.segments.length === 0) continue;
     const rendition = renditionOf(playlist, index, NO_ATTRIBUTES);
-    const inits = new Set(rendition.parts.slice(0, rendition.hasInit ? 1 : 0).map(({ path }) => path));
+    const init = rendition.hasInit ? itemAt(rendition.parts, 0).path : null;
     // Those of one file lie in a film, which is packaged from that file.
-    if (segmentsOf(rendition).some(({ path }) => inits.has(path))) continue;
+    if (segmentsOf(rendition).some(({ path }) => path === init)) continue;
     const { line } = playlist.lines.find(({ name }) => name === 'EXT-X-I-FRAMES-ONLY') ?? { line: 1 };
     const problem =
       'It names key frames alone (#EXT-X-I-FRAMES-ONLY), and no playlist the fragments that they are in; add it';
@@ -303,7 +298,6 @@ function renditionOfMpd(playlist: string, representation: MpdRepresentation, num
   const { init, segments, lineage } = representation;
   const parts = partsOf(representation);
   const [, , set, element] = lineage;
-  const durations = segments.map(({ durationSeconds }) => durationSeconds);
   const role = childrenOf(set, 'Role')[0]?.attributes.get('value') ?? null;
   return {
     name: `${playlist}#${number}`,
@@ -311,9 +305,10 @@ function renditionOfMpd(playlist: string, representation: MpdRepresentation, num
     parts: [...(init === null ? [] : [init]), ...parts],
     hasInit: init !== null,
     isText: init === null && isTextFile(mimeTypeOf(set, element)),
-    durationSeconds: durations.includes(null)
-      ? null
-      : durations.reduce<number>((sum, seconds) => sum + (seconds ?? 0), 0),
+    durationSeconds: segments.reduce<number | null>(
+      (sum, { durationSeconds }) => (sum === null || durationSeconds === null ? null : sum + durationSeconds),
+      0,
+    ),
     language: set.attributes.get('lang') ?? null,
     label: childrenOf(set, 'Label')[0]?.text ?? null,
     role,
