@@ -41,17 +41,12 @@ export interface PartReader {
 /** Makes a reader of one part of an open file, with the part's first bytes prefetched. */
 export async function readerOf(source: ByteSource, part: MediaPart, signal: AbortSignal): Promise<PartReader> {
   const { offset: start, length } = rangeOf(part, source);
-  const ahead = await readRange(source, start, Math.min(FIRST_READ_BYTES, length), signal);
+  const ahead = memoryReaderOf(await readRange(source, start, Math.min(FIRST_READ_BYTES, length), signal), part);
   return {
-    name: part.path,
-    isRange: part.range !== null,
-    start,
+    ...ahead,
     end: start + length,
-    read: async (offset, length) => {
-      const from = offset - start;
-      if (from + length <= ahead.length) return ahead.subarray(from, from + length);
-      return await readRange(source, offset, length, signal);
-    },
+    read: (offset, length) =>
+      offset + length <= ahead.end ? ahead.read(offset, length) : readRange(source, offset, length, signal),
   };
 }
 
