@@ -58,12 +58,7 @@ export class MpdValues {
       value.replace(/^P0+Y/, 'P').replace(/^P0+M/, 'P'),
     );
     if (match === null) throw this.malformed(element, `@${attribute} is no duration`);
-    const [days, hours, minutes, seconds] = match.slice(1).map((part) => Number(part ?? 0)) as [
-      number,
-      number,
-      number,
-      number,
-    ];
+    const [days = 0, hours = 0, minutes = 0, seconds = 0] = match.slice(1).map((part) => Number(part ?? 0));
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds;
   }
 

@@ -99,15 +99,10 @@ export function merkleBoxSizes(plan: MapPlan): (location: number) => number {
 export function bindPublication(plans: readonly MapPlan[], digests: readonly RenditionDigests[]): HardBinding {
   const maps = plans.map((plan, index) => {
     const { initHash, leaves } = itemAt(digests, index);
-    return mapOf(plan, initHash, manifestRow(plan, leaves));
+    assert.equal(leaves.length, plan.count, 'every fragment has a leaf');
+    return mapOf(plan, initHash, itemAt(buildRows(leaves, plan.levels, FRAGMENT_ALGORITHM), plan.levels));
   });
   return binding(maps);
-}
-
-/** Returns the row of a rendition's tree that the manifest holds. */
-function manifestRow({ count, levels }: MapPlan, leaves: readonly Uint8Array[]): readonly Uint8Array[] {
-  assert.equal(leaves.length, count, 'every fragment has a leaf');
-  return itemAt(buildRows(leaves, levels, FRAGMENT_ALGORITHM), levels);
 }
 
 /** Returns a binding of exactly the final size, for measuring. */
