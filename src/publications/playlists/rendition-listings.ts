@@ -162,21 +162,9 @@ function timedFragments(
     const startSeconds = endSeconds;
     endSeconds = endSeconds === null || length === null ? null : endSeconds + length;
     const durationSeconds = isTimed ? length : null;
-    return {
-      part,
-      line,
-      startSeconds,
-      durationSeconds,
-      roundingSeconds: 0,
-      section,
-      dateSeconds: null,
-      key: null,
-      position,
-      gapSeconds: 0,
-      mediaSeconds,
-      averageSeconds: isTimed || length === null ? null : position * length,
-      window,
-    };
+    const averageSeconds = isTimed || length === null ? null : position * length;
+    const times = { startSeconds, durationSeconds, mediaSeconds, averageSeconds };
+    return { ...UNTIMED, ...times, part, line, section, position, window };
   });
   return { fragments, endSeconds };
 }
