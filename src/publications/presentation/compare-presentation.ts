@@ -61,8 +61,10 @@ function compareList(
     const moved = relocate(playlist);
     const signed = moved === null ? undefined : signedOf.get(moved.path.normalize('NFC'));
     if (moved === null || signed === undefined) return [{ part: 'playlist', kind: 'added', playlist: playlist.path }];
-    if (!isSame(signed, moved)) return [{ part: 'playlist', kind: 'altered', playlist: playlist.path }];
-    return filesOf(moved) === signed.files ? [] : [{ part: 'files', kind: 'altered', playlist: playlist.path }];
+    const isSame = signed.size === moved.sizeBytes && signed.hash === base64(moved.digest);
+    if (!isSame) return [{ part: 'playlist', kind: 'altered', playlist: playlist.path }];
+    const files = moved.named.length === 0 ? undefined : base64(digestOfFiles(moved.named));
+    return files === signed.files ? [] : [{ part: 'files', kind: 'altered', playlist: playlist.path }];
   });
   const there = [...playlists.map(({ path }) => path), ...otherPaths];
   const uriOf = (path: string): string | undefined => relocate({ ...NO_FILE, path })?.path.normalize('NFC');
@@ -107,28 +109,16 @@ function relocationOf(uris: readonly SignedPlaylist[], playlists: readonly Compa
   );
   const same = found.find(({ above, below }) => above === '' && below === '');
   const { above, below } = same ?? found[0] ?? { above: '', below: '' };
-  const move = <File extends { readonly path: string }>(file: File): File | null =>
-    file.path.normalize('NFC').startsWith(above)
-      ? { ...file, path: below + file.path.normalize('NFC').slice(above.length) }
-      : null;
+  const move = <File extends { readonly path: string }>(file: File): File | null => {
+    const path = file.path.normalize('NFC');
+    return path.startsWith(above) ? { ...file, path: below + path.slice(above.length) } : null;
+  };
   return (playlist) => {
     const moved = move(playlist);
-    // A file outside the root that was signed was not named from inside it.
-    return moved === null ? null : { ...moved, named: playlist.named.map((file) => move(file) ?? outside(file)) };
+    // A file outside the root that was signed was not named from inside it: none in a folder has such a path.
+    const named = playlist.named.map((file) => move(file) ?? { ...file, path: `../${file.path}` });
+    return moved === null ? null : { ...moved, named };
   };
-}
-
-/** Returns a file with a path that none in a folder has. */
-function outside(file: HashedPlaylist['named'][number]): HashedPlaylist['named'][number] {
-  return { ...file, path: `../${file.path}` };
-}
-
-function isSame({ size, hash }: SignedPlaylist, { sizeBytes, digest }: HashedPlaylist): boolean {
-  return size === sizeBytes && hash === base64(digest);
-}
-
-function filesOf({ named }: HashedPlaylist): string | undefined {
-  return named.length === 0 ? undefined : base64(digestOfFiles(named));
 }
 
 /** Returns the folder that all paths lie in, with a slash at its end; empty where there is none. */

@@ -75,7 +75,8 @@ export async function verifyPresentation(
     const others = areChosen ? unsigned.map(({ path }) => path) : presented.filter((path) => !reached.has(path));
     mixed.push(...others.map((playlist) => ({ part: 'playlist', kind: 'added', playlist }) as const));
   }
-  const files = new FileHashes(folder, playlists, signal);
+  const documents = new Map(playlists.map((document) => [document.path, document]));
+  const files = new FileHashes(folder, documents, signal);
   const compared = await mapConcurrent(groups, 1, async ({ manifest, entries: own }): Promise<VerifiedPresentation> => {
     const { presentation, bindings } = manifest;
     if (presentation === null) return NOT_SIGNED;
@@ -89,7 +90,6 @@ export async function verifyPresentation(
       signal,
     );
     const isEntry = new Set(own.map(({ path }) => path));
-    const documents = new Map(playlists.map((document) => [document.path, document]));
     const all = hashed.map((playlist): ComparedPlaylist => {
       const names = namesOf.get(playlist.path) ?? [];
       const isHlsMedia = documents.get(playlist.path)?.kind === 'hls-media';
@@ -157,9 +157,9 @@ class FileHashes {
   readonly #signal: AbortSignal;
   readonly #hashes = new Map<string, Promise<HashedFile>>();
 
-  constructor(folder: SourceFolder, playlists: readonly PlaylistDocument[], signal: AbortSignal) {
+  constructor(folder: SourceFolder, playlists: ReadonlyMap<string, PlaylistDocument>, signal: AbortSignal) {
     this.#folder = folder;
-    this.#playlists = new Map(playlists.map((playlist) => [playlist.path, playlist]));
+    this.#playlists = playlists;
     this.#paths = new Set(folder.files.map(({ path }) => path));
     this.#signal = signal;
   }
