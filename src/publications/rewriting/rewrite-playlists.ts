@@ -35,11 +35,9 @@ export async function rewritePlaylists(
   }
   for (const playlist of playlists) {
     if (playlist.kind === 'mpd') rewritten.set(playlist.path, rewriteMpd(playlist, index, parts));
-    if (playlist.kind !== 'hls-multivariant') continue;
-    rewritten.set(
-      playlist.path,
-      rewriteHlsMultivariant(playlist, index, (path) => rates.get(path) ?? NOTHING_ADDED),
-    );
+    if (playlist.kind === 'hls-multivariant') {
+      rewritten.set(playlist.path, rewriteHlsMultivariant(playlist, index, rates));
+    }
   }
   for (const { path, text } of playlists) if (rewritten.get(path) === text) rewritten.delete(path);
   return rewritten;
@@ -189,13 +187,14 @@ const GROUP_ATTRIBUTES = ['AUDIO', 'VIDEO', 'SUBTITLES'] as const;
 
 /**
  * Raises BANDWIDTH and AVERAGE-BANDWIDTH by what signing added to each variant: to its own playlist, and to the largest
- * member of every group it plays along. `ratesOf` tells it for a media playlist by path.
+ * member of every group it plays along. `rates` are those of media playlists by path.
  */
 function rewriteHlsMultivariant(
   playlist: HlsMultivariant,
   index: FolderIndex,
-  ratesOf: (path: string) => AddedRates,
+  rates: ReadonlyMap<string, AddedRates>,
 ): string {
+  const ratesOf = (path: string): AddedRates => rates.get(path) ?? NOTHING_ADDED;
   const references = referencesOf(playlist, index);
   const groups = new Map<string, AddedRates>();
   for (const { tag, path } of references) {
@@ -208,13 +207,11 @@ function rewriteHlsMultivariant(
   const editor = new LineEditor(playlist.text);
   for (const { tag, path, isVariant, isOfKeyFrames } of references) {
     if (tag === null || !(isVariant || isOfKeyFrames)) continue;
-    editor.edit(tag.line, (line) => raise(line, sum([ratesOf(path), ...(isVariant ? alongside(tag) : [])])));
+    const { peak, average } = sum([ratesOf(path), ...(isVariant ? alongside(tag) : [])]);
+    editor.edit(tag.line, (line) => raiseAttribute(line, 'BANDWIDTH', peak));
+    editor.edit(tag.line, (line) => raiseAttribute(line, 'AVERAGE-BANDWIDTH', average));
   }
   return editor.text();
-}
-
-function raise(line: string, { peak, average }: AddedRates): string {
-  return raiseAttribute(raiseAttribute(line, 'BANDWIDTH', peak), 'AVERAGE-BANDWIDTH', average);
 }
 
 function raiseAttribute(line: string, name: string, added: number): string {
