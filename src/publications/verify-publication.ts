@@ -139,14 +139,8 @@ export interface OfficialReading {
 }
 
 /** The official reader, and what it reads. */
-interface OfficialTask {
+interface OfficialTask extends Pick<PublicationVerificationContext, 'signal' | 'reader' | 'depth' | 'anchors'> {
   readonly folder: Pick<SourceFolder, 'open' | 'name'>;
-  readonly reader: FragmentReader;
-  /** `full` has it read every fragment. */
-  readonly depth: 'sample' | 'full';
-  /** Trust anchors in PEM; null for none. */
-  readonly anchors: string | null;
-  readonly signal: AbortSignal;
   onRead(): void;
 }
 

@@ -3,8 +3,7 @@ import { bufferPool } from '#bytes/buffers.ts';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { isExcludedType, isOfItsType, MAX_EXCLUDED_BOX_BYTES } from '#formats/isobmff-boxes.ts';
 import type { ByteRange } from '../media-part.ts';
-import type { StoredBinding } from './stored-binding.ts';
-import { isExcluded } from './stored-binding.ts';
+import { isExcluded, type StoredBinding } from './stored-binding.ts';
 
 /** Options for hashing a part. */
 export interface PartHashing extends Pick<StoredBinding, 'algorithm' | 'hashesOffsets' | 'exclusions'> {
@@ -202,7 +201,15 @@ class SlidingWindow {
 
   async read(offset: number, length: number): Promise<Buffer> {
     if (offset < this.#start || offset + length > this.#start + this.#bytes.length) {
-      await this.#fill(offset, Math.max(length, Math.min(READ_SIZE_BYTES, this.#range.length - offset)));
+      const start = this.#range.offset + offset;
+      const aheadBytes = Math.max(length, Math.min(READ_SIZE_BYTES, this.#range.length - offset));
+      // Only a large manifest is larger than the buffer.
+      if (aheadBytes > this.#buffer.length) {
+        this.#bytes = await readRange(this.#source, start, aheadBytes, this.#signal);
+      } else {
+        this.#bytes = this.#buffer.subarray(0, aheadBytes);
+        await this.#source.read(this.#bytes, start, this.#signal);
+      }
       this.#start = offset;
     }
     return this.#bytes.subarray(offset - this.#start, offset - this.#start + length);
@@ -215,16 +222,5 @@ class SlidingWindow {
     const end = this.#start + this.#bytes.length;
     const isAhead = offset >= this.#start && offset < end;
     return await this.read(offset, Math.min(maxLength, isAhead ? end - offset : READ_SIZE_BYTES));
-  }
-
-  /** Fills the buffer. Only a large manifest is larger than it. */
-  async #fill(offset: number, length: number): Promise<void> {
-    const start = this.#range.offset + offset;
-    if (length > this.#buffer.length) {
-      this.#bytes = await readRange(this.#source, start, length, this.#signal);
-      return;
-    }
-    this.#bytes = this.#buffer.subarray(0, length);
-    await this.#source.read(this.#bytes, start, this.#signal);
   }
 }

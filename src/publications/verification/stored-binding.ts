@@ -16,9 +16,7 @@ export interface StoredBinding {
   readonly maps: readonly StoredMap[];
 }
 
-/** A binding, or why there is none that can be verified here; the official reader may know more. */
-export type BindingReading = StoredBinding | UnknownBinding;
-
+/** Why a binding cannot be verified here; the official reader may know more. */
 export interface UnknownBinding {
   readonly problem: string;
   /** True where bytes that nobody signed are the cause: anybody can have added them. */
@@ -59,7 +57,7 @@ const DIGEST_SIZES_BYTES: Readonly<Record<HashAlgorithm, number>> = { sha256: 32
  * Reads the Merkle maps of a store's active manifest, its last one. They count only where the claim, which is signed,
  * has the hash of the bytes that they are read from; whether it is signed by whom it says is the official reader's to find.
  */
-export function readStoredBinding(store: Buffer): BindingReading {
+export function readStoredBinding(store: Buffer): StoredBinding | UnknownBinding {
   const manifest = activeManifestOf(store);
   if (manifest === undefined) return { problem: 'its manifest store cannot be read', isDisturbed: true };
   const [assertion, ...others] = manifest.assertions.filter(({ label }) => label.startsWith('c2pa.hash.'));
@@ -86,7 +84,7 @@ function readBinding(
   assertion: JumbfBox,
   claimed: string | undefined,
   common: Pick<StoredBinding, 'manifest' | 'assertion' | 'hashesOffsets'>,
-): BindingReading {
+): StoredBinding | UnknownBinding {
   const { data } = storedBinding.safeParse(decodeCbor(onlyCbor(assertion)));
   if (data === undefined) return unknown('its manifest binds no fragments, or in a way that is not known');
   const named = new Set(data.merkle.map(({ alg }) => alg ?? data.alg ?? claimed ?? 'sha256'));
@@ -122,7 +120,7 @@ const storedExclusion = z.strictObject({
   xpath: z.string().regex(/^\/[^/[\]]{4}$/),
   length: integer.nullish(),
   data: z
-    .array(z.object({ offset: integer, value: z.instanceof(Uint8Array) }))
+    .array(z.object({ offset: integer, value: bytes }))
     .max(MAX_EXCLUSION_DATA_COUNT)
     .nullish(),
   subset: z.null().optional(),
