@@ -116,10 +116,8 @@ function without(paths: Iterable<string>, excluded: readonly string[]): string[]
   return [...paths].filter((path) => !left.has(path));
 }
 
-interface SignedListings {
-  readonly signed: readonly (RenditionListing & { init: ListedPart })[];
-  readonly warnings: readonly Warning[];
-}
+/** A listing of a rendition that can be signed. */
+type SignableListing = RenditionListing & { readonly init: ListedPart };
 
 /**
  * Returns the listings of renditions that a pattern matches. Throws when one of them cannot be signed. `wholeFiles` are
@@ -129,8 +127,8 @@ function signedListings(
   listings: readonly RenditionListing[],
   wholeFiles: readonly RenditionListing[],
   matched: MatchedPaths,
-): SignedListings {
-  const signed: (RenditionListing & { init: ListedPart })[] = [];
+): { signed: SignableListing[]; warnings: Warning[] } {
+  const signed: SignableListing[] = [];
   const warnings: Warning[] = [];
   const unmatched = new Set<string>();
   for (const listing of listings) {
@@ -174,9 +172,8 @@ function warningOfUnsigned({ playlist, fragments }: RenditionListing): Warning {
 function warningOfUnlisted(listings: readonly RenditionListing[], renditions: readonly MergedRendition[]): Warning[] {
   const named = new Set(listings.flatMap(pathsOf));
   const unlisted = renditions.flatMap(pathsOfRendition).filter((path) => !named.has(path));
-  return named.size === 0 || unlisted.length === 0
-    ? []
-    : [warning('FRAGMENTS_NOT_IN_PLAYLISTS', sampleOfNames(unlisted))];
+  if (named.size === 0 || unlisted.length === 0) return [];
+  return [warning('FRAGMENTS_NOT_IN_PLAYLISTS', sampleOfNames(unlisted))];
 }
 
 function pathsOf(listing: RenditionListing): string[] {

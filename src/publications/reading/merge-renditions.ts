@@ -85,12 +85,8 @@ function mergeOrders(rendition: MergedRendition, listing: RenditionListing): voi
     } else if (position > last) {
       last = position;
     } else {
-      const position = { playlist: listing.playlist, line };
-      throw new AppError('FRAGMENT_ORDER_CONFLICT', {
-        ...position,
-        fragment: describePart(part),
-        otherPlaylist: playlist ?? '',
-      });
+      const details = { playlist: listing.playlist, line, fragment: describePart(part), otherPlaylist: playlist ?? '' };
+      throw new AppError('FRAGMENT_ORDER_CONFLICT', details);
     }
   }
   if (insertions.size === 0) return;

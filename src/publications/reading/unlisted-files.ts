@@ -25,7 +25,10 @@ export async function addUnlistedFiles(
   signal: AbortSignal,
 ): Promise<MergedRendition[]> {
   const { inits, fragments } = await sortUnlisted(folder, matched, named, signal);
-  const renditions = [...listed, ...inits.map(unlistedRendition)];
+  const unlisted = inits.map(
+    (path): MergedRendition => ({ init: { path, range: null }, fragments: [], playlist: null }),
+  );
+  const renditions = [...listed, ...unlisted];
   // A fragment that is a file of its own cannot belong to an init segment that is part of a larger file.
   const byInit = new Map(renditions.filter(({ init }) => init.range === null).map((each) => [each.init.path, each]));
   refuseBeyond('init segments', renditions.length, MAX_RENDITIONS);
@@ -35,10 +38,6 @@ export async function addUnlistedFiles(
     rendition.fragments = withUnlisted(rendition.fragments, paths);
   }
   return renditions;
-}
-
-function unlistedRendition(path: string): MergedRendition {
-  return { init: { path, range: null }, fragments: [], playlist: null };
 }
 
 async function sortUnlisted(
@@ -108,21 +107,16 @@ class InitsByName {
 
   #best(fragment: string, words: readonly string[]): string {
     const candidates = this.#nearest(fragment);
-    const [only] = candidates;
-    if (candidates.length === 1 && only !== undefined) return only.path;
+    const [only, second] = candidates;
+    if (only !== undefined && second === undefined) return only.path;
     const scored = candidates
       .map((init) => ({ init, score: sharedWords(init.words, words) }))
       .filter(({ score }) => score >= 0);
     const best = scored.reduce((highest, { score }) => Math.max(highest, score), -1);
-    const winners = scored.filter(({ score }) => score === best).map(({ init }) => init);
-    const [winner] = winners;
-    if (winners.length !== 1 || winner === undefined) {
-      throw new AppError('FRAGMENT_WITHOUT_INIT', {
-        fragment,
-        candidates: candidates.slice(0, 10).map(({ path }) => path),
-      });
-    }
-    return winner.path;
+    const [winner, other] = scored.filter(({ score }) => score === best);
+    if (winner !== undefined && other === undefined) return winner.init.path;
+    const shown = candidates.slice(0, 10).map(({ path }) => path);
+    throw new AppError('FRAGMENT_WITHOUT_INIT', { fragment, candidates: shown });
   }
 
   #nearest(fragment: string): readonly NamedInit[] {
@@ -157,16 +151,10 @@ async function startsWithInit(folder: SourceFolder, path: string, signal: AbortS
   return found?.type === 'moov';
 }
 
-/** Playlists that no pattern matches and no matched playlist names, but which name signed media. */
-interface UnlistedPlaylists {
-  readonly playlists: readonly PlaylistDocument[];
-  /** About those that cannot be kept true. */
-  readonly warnings: readonly Warning[];
-}
-
 /**
- * Finds the playlists that are rewritten as well though no pattern matches them, so that they play too. They do not decide
- * what is signed, and one that cannot be parsed is copied like any other file.
+ * Finds the playlists that are rewritten as well though no pattern matches them and no matched playlist names them, so that
+ * the signed media that they name play too. They do not decide what is signed, and one that cannot be parsed is copied like
+ * any other file. The warnings are about those that cannot be kept true.
  */
 export async function readUnlistedPlaylists(
   folder: SourceFolder,
@@ -174,7 +162,7 @@ export async function readUnlistedPlaylists(
   paths: readonly string[],
   signed: readonly MediaPart[],
   signal: AbortSignal,
-): Promise<UnlistedPlaylists> {
+): Promise<{ playlists: PlaylistDocument[]; warnings: Warning[] }> {
   const signedPaths = new Set(signed.map(({ path }) => path));
   const signedKeys = new Set(signed.map(partKey));
   const rangedPaths = new Set(signed.filter(({ range }) => range !== null).map(({ path }) => path));
@@ -199,18 +187,13 @@ export async function readUnlistedPlaylists(
   return { playlists: [...playlists.values()], warnings };
 }
 
-interface ReadPlaylist {
-  readonly documents: readonly PlaylistDocument[];
-  readonly listings: readonly RenditionListing[];
-}
-
 async function tryRead(
   folder: SourceFolder,
   index: FolderIndex,
   path: string,
   known: Map<string, Promise<PlaylistDocument>>,
   signal: AbortSignal,
-): Promise<ReadPlaylist> {
+): Promise<{ documents: PlaylistDocument[]; listings: RenditionListing[] }> {
   try {
     const documents = await readPlaylists(folder, index, [path], signal, known);
     refuseUnsignable(documents);
