@@ -90,7 +90,7 @@ export class JoinedSource implements ByteSource {
 
   /** Closes the open files. A later read opens them again. */
   async close(): Promise<void> {
-    await this.#files.close();
+    await this.#files.closeUnused(0);
   }
 }
 
@@ -124,28 +124,20 @@ class OpenFileCache {
     } catch (error) {
       // A file that failed to open, or was aborted, is opened again by the next call.
       this.#files = this.#files.filter((other) => other !== file);
-      if (file.users === 1) await closeQuietly(file);
+      // Errors of closing are ignored: the failed read is reported instead.
+      if (file.users === 1) await file.source.then((opened) => opened.close()).catch(() => undefined);
       throw error;
     } finally {
       file.users -= 1;
-      await this.#closeUnused(MAX_IDLE_OPEN_FILES);
+      await this.closeUnused(MAX_IDLE_OPEN_FILES);
     }
   }
 
-  /** Closes idle files. Safe to call again. */
-  async close(): Promise<void> {
-    await this.#closeUnused(0);
-  }
-
-  async #closeUnused(kept: number): Promise<void> {
+  /** Closes idle files but for the last `kept` that were used. Safe to call again. */
+  async closeUnused(kept: number): Promise<void> {
     const unused = this.#files.filter(({ users }) => users === 0);
     const closing = unused.slice(0, Math.max(unused.length - kept, 0));
     this.#files = this.#files.filter((file) => !closing.includes(file));
     for (const { source } of closing) await (await source).close();
   }
-}
-
-/** Closes a file after a failed read, and ignores errors: the failed read is reported instead. */
-async function closeQuietly({ source }: OpenFile): Promise<void> {
-  await source.then((opened) => opened.close()).catch(() => undefined);
 }
