@@ -65,11 +65,8 @@ function select(
   timeoutMs = MATCHING_TIMEOUT_MS,
 ): ReadonlySet<string> {
   if (pattern.length === 0 || pattern.length > MAX_GLOB_LENGTH) {
-    throw new AppError(
-      'PATTERN_INVALID',
-      { pattern, problem: `it must have 1 to ${MAX_GLOB_LENGTH} characters` },
-      { field },
-    );
+    const problem = `it must have 1 to ${MAX_GLOB_LENGTH} characters`;
+    throw new AppError('PATTERN_INVALID', { pattern, problem }, { field });
   }
   const everywhere = !pattern.includes('/');
   const matches = compile(pattern.replace(/^\.?\//, ''), field);

@@ -122,15 +122,10 @@ function readSegments(path: string, lines: readonly HlsLine[]): Pick<HlsMedia, '
   for (const each of lines) {
     const { name, text, value, line } = each;
     if (name === null) {
-      const segment = readSegment(
-        path,
-        { uri: text, line, map, discontinuities, gapSeconds, key, position: segments.length },
-        tags,
-        before,
-      );
-      (tags.isGap ? gaps : segments).push(segment);
-      gapSeconds = tags.isGap ? gapSeconds + segment.durationSeconds : 0;
-      before = segment;
+      const about = { uri: text, line, map, discontinuities, gapSeconds, key, position: segments.length };
+      before = readSegment(path, about, tags, before);
+      (tags.isGap ? gaps : segments).push(before);
+      gapSeconds = tags.isGap ? gapSeconds + before.durationSeconds : 0;
       tags = noTags();
     } else if (name === 'EXT-X-GAP') tags.isGap = true;
     else if (name === 'EXT-X-DISCONTINUITY') discontinuities += value === null ? 1 : 0;
@@ -165,12 +160,9 @@ function readSegment(
     before?.uri === address.uri && before.range !== null ? before.range.offset + before.range.length : null;
   const times = { durationSeconds: durationSeconds ?? 0, roundingSeconds, dateSeconds };
   const segment = { ...address, range: readRange(range, follows, position), rangeLine, ...times };
-  if (isGap) return segment;
-  if (durationSeconds === null) {
-    throw new AppError('PLAYLIST_MALFORMED', { ...position, problem: 'an address without #EXTINF' });
-  }
-  if (Number.isFinite(durationSeconds) && durationSeconds >= 0) return segment;
-  throw new AppError('PLAYLIST_MALFORMED', { ...position, problem: '#EXTINF without a duration' });
+  if (isGap || (durationSeconds !== null && Number.isFinite(durationSeconds) && durationSeconds >= 0)) return segment;
+  const problem = durationSeconds === null ? 'an address without #EXTINF' : '#EXTINF without a duration';
+  throw new AppError('PLAYLIST_MALFORMED', { ...position, problem });
 }
 
 function readMap(playlist: string, tag: HlsLine): HlsMap {
@@ -184,11 +176,7 @@ function readMap(playlist: string, tag: HlsLine): HlsMap {
  * Returns a byte range `length[@offset]`. `follows` is where one starts that does not say it; null where that
  * is an error.
  */
-function readRange(
-  value: string | null,
-  follows: number | null,
-  position: { playlist: string; line: number },
-): ByteRange | null {
+function readRange(value: string | null, follows: number | null, position: PlaylistPosition): ByteRange | null {
   if (value === null) return null;
   const [, length, start] = /^(\d{1,15})(?:@(\d{1,15}))?$/.exec(value) ?? [];
   const offset = start === undefined ? follows : Number(start);

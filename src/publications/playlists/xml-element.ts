@@ -45,12 +45,8 @@ export function parseXml(path: string, text: string): XmlElement {
     throw malformed(path, new LineIndex(text).lineAt(doctype), 'document type declarations are not accepted');
   const tagCount = countTags(text);
   if (tagCount > MAX_MPD_TAGS) {
-    throw new AppError('PLAYLIST_TOO_LARGE', {
-      playlist: path,
-      what: 'XML tags',
-      count: tagCount,
-      limit: MAX_MPD_TAGS,
-    });
+    const details = { playlist: path, what: 'XML tags', count: tagCount, limit: MAX_MPD_TAGS };
+    throw new AppError('PLAYLIST_TOO_LARGE', details);
   }
   const verdict = XMLValidator.validate(text.replace(/^\uFEFF/, ''));
   if (verdict !== true) throw malformed(path, verdict.err.line, 'it is not well-formed XML');
@@ -70,15 +66,8 @@ function rootOf(path: string, text: string): XmlElement | undefined {
     const nodes = parser.parse(text) as ParsedNode[];
     return nodes.map(toElement).find((element) => element !== null && !element.name.startsWith('?')) ?? undefined;
   } catch (cause) {
-    throw new AppError(
-      'PLAYLIST_MALFORMED',
-      {
-        playlist: path,
-        line: 1,
-        problem: `it cannot be parsed as XML, or nests more than ${MAX_MPD_DEPTH} elements deep`,
-      },
-      { cause },
-    );
+    const problem = `it cannot be parsed as XML, or nests more than ${MAX_MPD_DEPTH} elements deep`;
+    throw new AppError('PLAYLIST_MALFORMED', { playlist: path, line: 1, problem }, { cause });
   }
 }
 
