@@ -82,7 +82,11 @@ export async function verifySource(source: VerifiedSource, signal: AbortSignal):
     ];
     // The verdict on the parts tells of files.
     const told = [...(isAsSigned ? [] : ofPlaylists), ...(verdict.findings.length > 0 ? [] : ofFiles)];
-    return { change: presentation.state === 'changed' ? describeChange(presentation) : null, otherwise: firstOf(told) };
+    const change = presentation.state === 'changed' ? describeChange(presentation) : null;
+    const [first] = told;
+    if (first === undefined) return { change, otherwise: null };
+    const { playlist, line, problem } = first;
+    return { change, otherwise: { playlist, line, problem, count: told.length } };
   } catch (error) {
     if (!isMalformed(error)) throw error;
     const { playlist = folder.name, line = 1 } = error.details as Partial<PlaylistPosition>;
@@ -109,12 +113,6 @@ async function readingOf({ init, present }: ListedRendition, { verification, rea
 const UNREAD: ReadFragment = { found: [], times: null };
 
 type Place = Omit<PlayedOtherwise, 'count'>;
-
-function firstOf([first, ...others]: readonly Place[]): PlayedOtherwise | null {
-  if (first === undefined) return null;
-  const { playlist, line, problem } = first;
-  return { playlist, line, problem, count: others.length + 1 };
-}
 
 /** Returns the line of a playlist that shows a deviation: that of its part, or of what is played where it is missing. */
 function placeOf(

@@ -37,13 +37,7 @@ const MAX_READER_FRAGMENTS = 1000;
  * Findings that invalidate a manifest. A rendition may be left out by the request's own patterns, unless
  * one stands there without a manifest.
  */
-const ALTERATIONS: ReadonlySet<FindingKind> = new Set<FindingKind>([
-  'init-altered',
-  'altered',
-  'missing',
-  'added',
-  'moved',
-]);
+const ALTERATIONS: ReadonlySet<FindingKind> = new Set(['init-altered', 'altered', 'missing', 'added', 'moved']);
 
 /**
  * Returns the official reader's results for a manifest and the parts under it: of a part that was altered where there
