@@ -24,12 +24,10 @@ export async function trackIdsOf(
   fragment: MediaPart,
   { folder, signal }: Pick<SigningContext, 'folder' | 'signal'>,
 ): Promise<readonly number[]> {
-  return await withSource(
-    folder,
-    fragment,
-    signal,
-    async (source) => (await readFragmentLayout(await readerOf(source, fragment, signal))).trackIds,
-  );
+  return await withSource(folder, fragment, signal, async (source) => {
+    const layout = await readFragmentLayout(await readerOf(source, fragment, signal));
+    return layout.trackIds;
+  });
 }
 
 /** The signed fragments of a rendition. */
@@ -114,11 +112,8 @@ async function signGroup(
     const written = await mapConcurrent(fragments, MAX_CONCURRENT_FRAGMENTS, (part, index) =>
       writeFragment(part, boxSizeOf(first + index), { ...shared, open }, context),
     );
-    const boxes = merkleBoxesOf(
-      map,
-      first,
-      written.map(({ leaf }) => leaf),
-    );
+    const leaves = written.map(({ leaf }) => leaf);
+    const boxes = merkleBoxesOf(map, first, leaves);
     await mapConcurrent(written, MAX_CONCURRENT_FRAGMENTS, async ({ output }, index) => {
       await output.finish(itemAt(boxes, index));
       open.delete(output);
