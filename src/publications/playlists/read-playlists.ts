@@ -32,6 +32,8 @@ export async function readPlaylists(
   signal: AbortSignal,
   known = new Map<string, Promise<PlaylistDocument>>(),
 ): Promise<PlaylistDocument[]> {
+  const read = async (path: string): Promise<PlaylistDocument> =>
+    await parsePlaylist(folder, index, path, await readPlaylistText(folder, path, signal), signal);
   const found = new Set(entryPaths);
   const documents: PlaylistDocument[] = [];
   // A set is walked in the order of insertion, and what is added on the way is walked too.
@@ -40,7 +42,7 @@ export async function readPlaylists(
       throw new AppError('PUBLICATION_TOO_LARGE', { what: 'playlists', count: found.size, limit: MAX_PLAYLISTS });
     }
     signal.throwIfAborted();
-    const reading = known.get(path) ?? readPlaylist(folder, index, path, signal);
+    const reading = known.get(path) ?? read(path);
     known.set(path, reading);
     const document = await reading;
     documents.push(document);
@@ -50,15 +52,6 @@ export async function readPlaylists(
     }
   }
   return documents;
-}
-
-async function readPlaylist(
-  folder: SourceFolder,
-  index: FolderIndex,
-  path: string,
-  signal: AbortSignal,
-): Promise<PlaylistDocument> {
-  return await parsePlaylist(folder, index, path, await readPlaylistText(folder, path, signal), signal);
 }
 
 /**
@@ -74,11 +67,8 @@ export async function parsePlaylist(
 ): Promise<PlaylistDocument> {
   if (isXml(text)) return await readMpd(folder, index, path, text, signal);
   if (/^\uFEFF?#EXTM3U/.test(text)) return parseHlsPlaylist(path, text);
-  throw new AppError('PLAYLIST_MALFORMED', {
-    playlist: path,
-    line: 1,
-    problem: 'it is neither HLS (#EXTM3U) nor an MPD',
-  });
+  const problem = 'it is neither HLS (#EXTM3U) nor an MPD';
+  throw new AppError('PLAYLIST_MALFORMED', { playlist: path, line: 1, problem });
 }
 
 /**

@@ -7,6 +7,7 @@ import type { FolderIndex } from '../playlists/folder-index.ts';
 import { innermostAttribute } from '../playlists/mpd-timeline.ts';
 import { enterBaseUrl, MpdValues } from '../playlists/mpd-values.ts';
 import type { MpdDocument, MpdRepresentation } from '../playlists/playlist-document.ts';
+import type { SegmentIndex } from '../playlists/sidx.ts';
 import { childOf, childrenOf, type XmlElement } from '../playlists/xml-element.ts';
 import { addedRates, type GrownSegment } from './added-rates.ts';
 import {
@@ -200,10 +201,7 @@ function templateFor(
   const list = Object.entries(attributes)
     .map(([name, value]) => ` ${name}="${escapeXml(value)}"`)
     .join('');
-  const entries = timelineEntries(
-    index.startTicks,
-    index.subsegments.map(({ durationTicks }) => durationTicks),
-  );
+  const entries = timelineEntries(index);
   return [
     `<${prefix}SegmentTemplate${list}>`,
     `${indent}  <${prefix}SegmentTimeline>`,
@@ -244,9 +242,9 @@ function presentationTimeOffset(
 }
 
 /** Writes `S` entries, runs of equal durations as one. */
-function timelineEntries(startTicks: bigint, durations: readonly number[]): string[] {
+function timelineEntries({ startTicks, subsegments }: SegmentIndex): string[] {
   const runs: { duration: number; count: number }[] = [];
-  for (const duration of durations) {
+  for (const { durationTicks: duration } of subsegments) {
     const last = runs.at(-1);
     if (last?.duration === duration) last.count += 1;
     else runs.push({ duration, count: 1 });
