@@ -1,5 +1,5 @@
 import { AppError } from '#errors/app-error.ts';
-import { describePart, type MediaPart, partKey } from '../media-part.ts';
+import { type ByteRange, describePart, type MediaPart, partKey } from '../media-part.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
 import { MAX_LISTED_FRAGMENTS, MAX_RENDITIONS, refuseBeyond } from '../playlists/limits.ts';
 import { type ListedPart, listedParts, type RenditionListing } from '../playlists/rendition-listings.ts';
@@ -108,16 +108,18 @@ function refuseInitsAmongFragments(
   }
 }
 
-interface PlacedPart extends ListedPart {
+/** A byte range as a playlist lists it. */
+interface ListedRange extends ListedPart {
   readonly playlist: string;
+  readonly range: ByteRange;
 }
 
 /** Refuses byte ranges that pass the end of their file, and parts of one file that overlap without being the same. */
 export function checkRanges(listings: readonly RenditionListing[], index: FolderIndex): void {
-  const ranged: PlacedPart[] = [];
+  const ranged: ListedRange[] = [];
   for (const listing of listings) {
-    for (const stated of listedParts(listing)) {
-      if (stated.part.range !== null) ranged.push({ ...stated, playlist: listing.playlist });
+    for (const { part, line } of listedParts(listing)) {
+      if (part.range !== null) ranged.push({ part, line, playlist: listing.playlist, range: part.range });
     }
   }
   if (ranged.length === 0) return;
@@ -128,25 +130,21 @@ export function checkRanges(listings: readonly RenditionListing[], index: Folder
   refuseWholeAndParts(listings, new Set(ranged.map(({ part }) => part.path)));
 }
 
-function refusePastEnd(file: string, parts: readonly PlacedPart[], sizeBytes: number): void {
-  for (const { part, playlist, line } of parts) {
-    const end = part.range === null ? 0 : part.range.offset + part.range.length;
+function refusePastEnd(file: string, parts: readonly ListedRange[], sizeBytes: number): void {
+  for (const { range, playlist, line } of parts) {
+    const end = range.offset + range.length;
     if (end > sizeBytes) throw new AppError('BYTE_RANGE_PAST_END', { playlist, line, file, end, sizeBytes });
   }
 }
 
-function refuseOverlap(file: string, parts: readonly PlacedPart[]): void {
-  const distinct = [...new Map(parts.map((placed) => [partKey(placed.part), placed])).values()];
+function refuseOverlap(file: string, parts: readonly ListedRange[]): void {
+  const distinct = [...new Map(parts.map((listed) => [partKey(listed.part), listed])).values()];
   let end = 0;
-  for (const { part, playlist, line } of distinct.sort((a, b) => startOf(a) - startOf(b))) {
-    const { offset, length } = part.range ?? { offset: 0, length: 0 };
+  for (const { range, playlist, line } of distinct.sort((a, b) => a.range.offset - b.range.offset)) {
+    const { offset, length } = range;
     if (offset < end) throw new AppError('FRAGMENT_RANGES_OVERLAP', { playlist, line, file, offset });
     end = offset + length;
   }
-}
-
-function startOf({ part }: PlacedPart): number {
-  return part.range?.offset ?? 0;
 }
 
 function refuseWholeAndParts(listings: readonly RenditionListing[], ranged: ReadonlySet<string>): void {
