@@ -59,15 +59,12 @@ export async function findPublication(
   if (!chosen.some(isMedia)) throw noneChosen(patterns, found);
   const isInParts = playlists.some((playlist) => partialSegmentIn(playlist) !== null);
   const segments = isInParts ? 'chunked' : await segmentKindOf(folder, chosen, signal);
-  const members = new Set([...playlists.map(({ path }) => path), ...found.flatMap(pathsOf)]);
+  const parts = found.flatMap((rendition) => rendition.parts);
+  const members = new Set([...playlists, ...parts].map(({ path }) => path));
   const candidates = [...index.paths].filter((path) => !members.has(path));
   const others = chooseOtherFiles(folder.files, index, { candidates, members, playlists });
   const copied = { paths: new Set([...members, ...others.paths]), warnings: others.warnings };
   return { playlists, renditions: chosen, unchosen, segments, copied, warnings: index.warnings };
-}
-
-function pathsOf({ parts }: ExistingRendition): string[] {
-  return parts.map(({ path }) => path);
 }
 
 function isMedia({ isText }: ExistingRendition): boolean {

@@ -19,11 +19,8 @@ export function refuseUnjoinable({ playlists, renditions }: ExistingPublication,
       throw refusal(playlist.path, 1, 'It has several periods, which cannot be told from several films');
     }
     if (playlist.kind === 'mpd' && findElement(playlist.root, 'ContentProtection') !== undefined) {
-      throw refusal(
-        playlist.path,
-        1,
-        'Its media are encrypted (ContentProtection); package them before they are encrypted',
-      );
+      const problem = 'Its media are encrypted (ContentProtection); package them before they are encrypted';
+      throw refusal(playlist.path, 1, problem);
     }
   }
 }
@@ -63,13 +60,9 @@ function refuseHls({ path, lines, segments }: HlsMedia): void {
   const changed = segments.find(
     ({ map }) => map?.uri !== first?.map?.uri || map?.range?.offset !== first?.map?.range?.offset,
   );
-  if (changed !== undefined) {
-    throw refusal(
-      path,
-      changed.map?.line ?? changed.line,
-      'Its init segment changes midway, which one rendition cannot',
-    );
-  }
+  if (changed === undefined) return;
+  const problem = 'Its init segment changes midway, which one rendition cannot';
+  throw refusal(path, changed.map?.line ?? changed.line, problem);
 }
 
 function problemOf(line: HlsLine): string | null {

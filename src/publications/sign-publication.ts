@@ -116,10 +116,8 @@ export async function signPublication(
     if (services.fragmentChecks !== null) {
       const onProgress = () => environment.progress(totalBytes, totalBytes);
       const { fragments: reader, fragmentChecks: fragments } = services;
-      await verifyOutput(
-        { output: sink, renditions: outputRenditions(written), reader, fragments, onProgress },
-        signal,
-      );
+      const renditions = outputRenditions(written);
+      await verifyOutput({ output: sink, renditions, reader, fragments, onProgress }, signal);
       environment.reached('verified');
     }
     await environment.confirmLease();
@@ -210,12 +208,8 @@ async function writeOthers(
     return { source: init, path: valueAt(paths, partKey(init)), addedBytes: 0, merkleBoxSizeBytes: 0 };
   });
   const signed = [...fragments.flatMap(({ parts }) => parts), ...inits];
-  const rewritten = await rewritePlaylists(
-    publication,
-    folder,
-    new Map(signed.map((part) => [partKey(part.source), part])),
-    signal,
-  );
+  const bySource = new Map(signed.map((part) => [partKey(part.source), part]));
+  const rewritten = await rewritePlaylists(publication, folder, bySource, signal);
   const copies = await mapConcurrent(publication.otherPaths, MAX_CONCURRENT_COPIES, (path) =>
     copyFile(folder, path, writer, signal, wrote),
   );

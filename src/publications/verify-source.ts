@@ -53,14 +53,8 @@ export async function verifySource(source: VerifiedSource, signal: AbortSignal):
       const read = listed.isInitMissing ? null : await readingOf(listed, source);
       readings.push({ listed, read, map: read === null ? null : mapOf(read) });
     }
-    const { manifests } = verification;
-    const verified = await verifyListed(
-      folder,
-      publication,
-      readings,
-      { manifests, areChosen: false, others: [] },
-      signal,
-    );
+    const by = { manifests: verification.manifests, areChosen: false, others: [] };
+    const verified = await verifyListed(folder, publication, readings, by, signal);
     const { presentation, renditions, missingRenditions, findings } = verified;
     const isAsSigned = presentation.state === 'as_signed';
     const [entry = { path: folder.name }] = publication.entries;

@@ -30,11 +30,8 @@ export async function readInitLayout(reader: PartReader): Promise<InitLayout> {
     throw malformed(reader, all[0] ?? { type: '', offset: reader.start }, 'an init segment needs a moov');
   const media = boxes.find(({ type }) => type === 'moof' || type === 'mdat');
   if (media !== undefined) {
-    throw malformed(
-      reader,
-      media,
-      'an init segment holds no media; name its byte ranges in a playlist, or sign it as a video file',
-    );
+    const problem = 'an init segment holds no media; name its byte ranges in a playlist, or sign it as a video file';
+    throw malformed(reader, media, problem);
   }
   const ftyp = boxes.findIndex(({ type }) => type === 'ftyp');
   if (ftyp > 0) throw malformed(reader, itemAt(boxes, ftyp), 'it must be the first box');

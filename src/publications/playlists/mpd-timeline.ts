@@ -90,12 +90,8 @@ function* timesOf(runs: readonly SegmentRun[], end: bigint | undefined): Segment
     for (let index = 0n; index < count; index += 1n) {
       const time = start + index * duration;
       const mediaSeconds = (Number(time) / Number(duration)) * durationSeconds;
-      yield {
-        time,
-        mediaSeconds,
-        durationSeconds,
-        mayBeMissing: index >= certain || (end !== undefined && time >= end),
-      };
+      const mayBeMissing = index >= certain || (end !== undefined && time >= end);
+      yield { time, mediaSeconds, durationSeconds, mayBeMissing };
     }
   }
 }
