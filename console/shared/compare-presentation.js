@@ -40,8 +40,10 @@ function compareList(
     const moved = relocate(playlist);
     const signed = moved === null ? undefined : signedOf.get(moved.path.normalize('NFC'));
     if (moved === null || signed === undefined) return [{ part: 'playlist', kind: 'added', playlist: playlist.path }];
-    if (!isSame(signed, moved)) return [{ part: 'playlist', kind: 'altered', playlist: playlist.path }];
-    return filesOf(moved) === signed.files ? [] : [{ part: 'files', kind: 'altered', playlist: playlist.path }];
+    const isSame = signed.size === moved.sizeBytes && signed.hash === base64(moved.digest);
+    if (!isSame) return [{ part: 'playlist', kind: 'altered', playlist: playlist.path }];
+    const files = moved.named.length === 0 ? undefined : base64(digestOfFiles(moved.named));
+    return files === signed.files ? [] : [{ part: 'files', kind: 'altered', playlist: playlist.path }];
   });
   const there = [...playlists.map(({ path }) => path), ...otherPaths];
   const uriOf = (path        )                     => relocate({ ...NO_FILE, path })?.path.normalize('NFC');
@@ -85,28 +87,16 @@ function relocationOf(uris                           , playlists                
   );
   const same = found.find(({ above, below }) => above === '' && below === '');
   const { above, below } = same ?? found[0] ?? { above: '', below: '' };
-  const move =                                         (file      )              =>
-    file.path.normalize('NFC').startsWith(above)
-      ? { ...file, path: below + file.path.normalize('NFC').slice(above.length) }
-      : null;
+  const move =                                         (file      )              => {
+    const path = file.path.normalize('NFC');
+    return path.startsWith(above) ? { ...file, path: below + path.slice(above.length) } : null;
+  };
   return (playlist) => {
     const moved = move(playlist);
-    // A file outside the root that was signed was not named from inside it.
-    return moved === null ? null : { ...moved, named: playlist.named.map((file) => move(file) ?? outside(file)) };
+    // A file outside the root that was signed was not named from inside it: none in a folder has such a path.
+    const named = playlist.named.map((file) => move(file) ?? { ...file, path: `../${file.path}` });
+    return moved === null ? null : { ...moved, named };
   };
-}
-
-/** Returns a file with a path that none in a folder has. */
-function outside(file                                 )                                  {
-  return { ...file, path: `../${file.path}` };
-}
-
-function isSame({ size, hash }                , { sizeBytes, digest }                )          {
-  return size === sizeBytes && hash === base64(digest);
-}
-
-function filesOf({ named }                )                     {
-  return named.length === 0 ? undefined : base64(digestOfFiles(named));
 }
 
 /** Returns the folder that all paths lie in, with a slash at its end; empty where there is none. */
