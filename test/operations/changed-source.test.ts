@@ -60,7 +60,7 @@ async function sign(
     reached: during,
     reserveOutputPath: () => Promise.resolve(),
     confirmLease: () => Promise.resolve(),
-    awaitSignature: (sign) => sign(),
+    reportIoBound: () => undefined,
   };
   const validating: ManifestAuthor = {
     async draft(request, signal) {

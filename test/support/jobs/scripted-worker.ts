@@ -56,8 +56,7 @@ const steps: Readonly<Record<string, Step>> = {
       for (const file of opened) await file.close();
     }
   },
-  'await-signature': (file, context, work) =>
-    context.awaitSignature(async () => steps['wait-for']?.(file, context, work)),
+  'report-io-bound': (_none, context) => context.reportIoBound(),
   progress: (argument, context) => {
     const [done, total = done] = argument.split(' of ').map(Number);
     context.progress(done ?? 0, total ?? 0);
