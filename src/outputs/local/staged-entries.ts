@@ -223,7 +223,12 @@ async function removeFolder(above: FolderHandle, name: string, cause: unknown): 
   } finally {
     await folder.close();
   }
-  await rmdir(above.entry(name));
+  try {
+    await rmdir(above.entry(name));
+  } catch (error) {
+    // Another node removes what the same lost attempt has left.
+    if (systemErrorCode(error) !== 'ENOENT') throw error;
+  }
 }
 
 /** Opens a folder; returns null when it is gone. Throws `cause`, the error of removing it as a file, when it is no folder. */
