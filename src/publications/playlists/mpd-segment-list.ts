@@ -58,7 +58,7 @@ export async function addressByIndex(task: AddressingTask, signal: AbortSignal):
     const found = statedIndexRange(task) ?? (await findSegmentIndex(source, signal));
     if (found === null) return { addressing: 'none', init: null, segments: [], path };
     const index = await readSegmentIndex(source, found, signal);
-    // Where the MPD states no init segment, it is what lies before the index.
+    // Without a stated init segment, the bytes before the index are it.
     const init = readInitialization(task) ?? { path, range: { offset: 0, length: found.offset } };
     return {
       addressing: 'base',

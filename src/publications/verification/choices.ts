@@ -16,7 +16,7 @@ export interface Choice {
   readonly played: readonly PlayedRendition[];
   /** The init segments of all that the playlist offers in other periods or to some players; none in HLS. */
   readonly offered: readonly MediaPart[];
-  /** What its CODECS name; null where it has none, and in DASH. */
+  /** The codecs that its CODECS name; null where it has none, and in DASH. */
   readonly codecs: readonly Codec[] | null;
 }
 
@@ -26,7 +26,7 @@ interface PlayedRendition {
   readonly init: MediaPart;
   /** The kinds of media that the playlist says it is of, such as `audio`; none where it does not say it. */
   readonly kinds: ReadonlySet<string>;
-  /** What the playlist says that it is encoded by; null where it does not say that of it alone. */
+  /** The codecs that the playlist names for it alone; null where it names none. */
   readonly codecs: readonly Codec[] | null;
   /** The discontinuities that it is played between, by their numbers; none in DASH. */
   readonly sections: ReadonlySet<number>;

@@ -14,7 +14,7 @@ import {
   timed,
 } from './timed-fragments.ts';
 
-/** What a playlist lists, as far as its times are known. */
+/** A listing of a playlist, with those of its fragments whose times are known. */
 interface TimedListing {
   readonly playlist: string;
   readonly fragments: readonly TimedFragment[];
