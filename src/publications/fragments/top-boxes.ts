@@ -13,8 +13,6 @@ import {
 } from '#formats/isobmff-boxes.ts';
 import type { ByteRange, MediaPart } from '../media-part.ts';
 
-export { withSource } from '#bytes/source-folder.ts';
-
 /** A box directly in a file, as it lies there; up to seven bytes after the last box make one of type '' without header. */
 export interface TopBox extends Pick<BoxHeader, 'type' | 'offset' | 'sizeBytes' | 'headerSizeBytes'> {
   /** The first bytes of the box, header included, at most `BOX_HEAD_SIZE_BYTES`. */

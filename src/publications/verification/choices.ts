@@ -121,10 +121,9 @@ export function findJoinedPublications(
   const readOf = new Map(renditions.map(({ listed, read }) => [partKey(listed.init), read]));
   const offered = [...Map.groupBy(choices, ({ playlist }) => playlist)].flatMap(
     ([playlist, own]): FoundInPlaylist[] => {
-      const reads = own.flatMap(({ played }) => played.map(({ init }) => readOf.get(partKey(init)) ?? null));
-      const known = reads.filter((read) => read !== null && idOf(read) !== null);
-      const areSeveral = new Set(known.map((read) => read && idOf(read))).size > 1;
-      if (!areSeveral || known.every((read) => (read?.binding?.maps.length ?? 0) < 2)) return [];
+      const reads = own.flatMap(({ played }) => played.flatMap(({ init }) => readOf.get(partKey(init)) ?? []));
+      const ids = new Set(reads.flatMap((read) => idOf(read) ?? []));
+      if (ids.size < 2 || reads.every(({ binding }) => (binding?.maps.length ?? 0) < 2)) return [];
       return [{ playlist, line: 1, kind: 'ambiguous', problem: 'it offers media of several signed publications' }];
     },
   );

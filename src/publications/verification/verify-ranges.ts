@@ -1,6 +1,7 @@
-import type { SourceFolder } from '#bytes/source-folder.ts';
+import { partitionPoint } from '#bytes/partition-point.ts';
+import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import { itemAt } from '#errors/assert.ts';
-import { listTopBoxes, type PartReader, readerOf, type TopBox, withSource } from '../fragments/top-boxes.ts';
+import { listTopBoxes, type PartReader, readerOf, type TopBox } from '../fragments/top-boxes.ts';
 import { type ByteRange, type MediaPart, partKey } from '../media-part.ts';
 import { MAX_LISTED_FRAGMENTS } from '../playlists/limits.ts';
 import type { ReadInit } from './choices.ts';
@@ -155,18 +156,7 @@ function isWithin({ offset, sizeBytes }: TopBox, range: ByteRange | null): boole
 /** Returns the positions `[start, end)` of the boxes that lie in a range as wholes. */
 function boxesWithin(boxes: readonly TopBox[], range: ByteRange | null): { start: number; end: number } {
   if (range === null) return { start: 0, end: boxes.length };
-  const start = firstFrom(boxes, ({ offset }) => offset >= range.offset);
-  const end = firstFrom(boxes, ({ offset, sizeBytes }) => offset + sizeBytes > range.offset + range.length);
+  const start = partitionPoint(boxes, ({ offset }) => offset >= range.offset);
+  const end = partitionPoint(boxes, ({ offset, sizeBytes }) => offset + sizeBytes > range.offset + range.length);
   return { start, end: Math.max(start, end) };
-}
-
-/** Returns the first position from which on all boxes have a property, by halving. */
-function firstFrom(boxes: readonly TopBox[], has: (box: TopBox) => boolean): number {
-  let [low, high] = [0, boxes.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (has(itemAt(boxes, middle))) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }
