@@ -40,8 +40,8 @@ export interface InputRunner {
 }
 
 /**
- * Runs the main loop of an input worker. The service forks it as a process, and sends it one input after another;
- * the next one may start while the others are I/O-bound. The worker leads a process group. When the service
+ * Runs the main loop of an input worker. The service forks it as a process, and sends it one input after another. The
+ * worker leads a process group. When the service
  * exits, for any reason, it kills the group, with all programs that it started. It ignores signals: the service
  * stops its workers itself.
  */
@@ -156,7 +156,7 @@ class InputWorker {
   /** Returns an input to the service, which runs it in a new worker, with the folders that exist now. */
   #returnInput(track: InputTrack): void {
     this.#tainted = true;
-    send({ type: 'run-again', run: track.run, state: this.#state(track) });
+    send({ type: 'not-begun', run: track.run, state: this.#state(track) });
   }
 
   async #runInScratch(order: InputOrder, track: InputTrack, signal: AbortSignal): Promise<OperationOutcome> {
@@ -186,7 +186,7 @@ class InputWorker {
       confirmLease: async () => {
         if (order.leased) await this.#ask((id) => ({ type: 'confirm-lease', run, id }));
       },
-      reportIoBound: () => this.#reportIoBound(track),
+      awaitSignature: (sign) => awaitSignature(run, sign),
     };
   }
 
@@ -198,10 +198,6 @@ class InputWorker {
     const refusal = await promise;
     this.#questions.delete(id);
     if (refusal !== undefined) throw AppError.fromData(refusal);
-  }
-
-  #reportIoBound({ run }: InputTrack): void {
-    if (!this.#tainted) send({ type: 'io-bound', run, rssBytes: this.#memory.rssBytes() });
   }
 
   #state({ phases, bytesDone, bytesTotal }: InputTrack): WorkerState {
@@ -339,6 +335,19 @@ function failureOf(error: unknown, phase: string, limits: KernelLimits): { error
   if (exhausted !== null) return { error: new AppError('INPUT_OVER_BUDGET', exhausted).toData() };
   if (error instanceof AppError) return { error: error.toData() };
   return { error: null, bug: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+}
+
+/** A signature that takes longer than this has the service run another input meanwhile: the key here takes some 2 ms. */
+const LONG_SIGNATURE_MS = 25;
+
+/** Waits for a signature, and tells the service where that takes long. */
+async function awaitSignature<T>(run: number, sign: () => Promise<T>): Promise<T> {
+  const timer = setTimeout(() => send({ type: 'awaits-signature', run }), LONG_SIGNATURE_MS);
+  try {
+    return await sign();
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** Sends a message. Ignores that the service has exited: `disconnect` stops the worker. */

@@ -90,11 +90,8 @@ export interface InputContext {
    * the input, because another node may process it by now.
    */
   confirmLease(): Promise<void>;
-  /**
-   * Reports that the rest is I/O-bound: it takes little memory, and mostly waits for the key, a time-stamp or the disk. The
-   * worker starts its next input meanwhile.
-   */
-  reportIoBound(): void;
+  /** Waits for a signature: where the signer or a time-stamp authority takes long, another input runs meanwhile. */
+  awaitSignature<T>(sign: () => Promise<T>): Promise<T>;
 }
 
 /** Services that operations use in a worker; its composition root chooses the implementations. */

@@ -18,9 +18,6 @@ import type { InputContext, InputOutcome, InputWork, OperationServices } from '.
 import { readBack } from './read-back.ts';
 import { signSidecar } from './sidecar/sign-sidecar.ts';
 
-/** Limit of an output that is read back while the worker starts its next input, because that takes little memory. */
-const MAX_OVERLAPPED_READ_BYTES = 1024 * 1024;
-
 /** Extensions that the audio operation signs, for messages. */
 const SIGNED_EXTENSIONS = [...AUDIO_EXTENSIONS].join(', ');
 
@@ -112,15 +109,11 @@ async function writeSigned(
       onProgress: (bytesDone) => context.progress(bytesDone, totalBytes),
     });
     context.reached('copied');
-    const isIoBound =
-      sink.isOnDisk === true && (services.outputChecker === null || totalBytes <= MAX_OVERLAPPED_READ_BYTES);
-    if (isIoBound) context.reportIoBound();
-    const { manifest, warnings } = await draft.sign([binding(digests)], signal);
+    const { manifest, warnings } = await context.awaitSignature(() => draft.sign([binding(digests)], signal));
     await fillHole(plan, sink, manifest, signal);
     const manifestDigest = createHash('sha256').update(manifest).digest('hex');
     context.reached('signed');
     await sealAndReadBack(sink, services.outputChecker, layout.mediaType, totalBytes, context);
-    if (sink.isOnDisk && !isIoBound) context.reportIoBound();
     // The manifest states that the signed source was valid: it must not have changed until the output is committed.
     if (layout.manifest !== null) await source.checkUnchanged?.(signal);
     await context.confirmLease();

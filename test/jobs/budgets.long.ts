@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import type { Config } from '#config/config.ts';
@@ -102,22 +102,6 @@ describe('an input that exceeds its budget', () => {
     assert.deepEqual(ends, ['INPUT_OVER_BUDGET memory after started', 'succeeded']);
   });
 
-  test('is found out among several in one worker: the others succeed, it fails once alone', async (t) => {
-    const folder = temporaryFolder();
-    const at = (name: string): string => join(folder, name);
-    const jobs = await jobsWith(t, { cpu_seconds_base: 1 });
-    const ends = endsOf(jobs, [
-      `append ${at('first')}; report-io-bound; wait-for ${at('stopped')}`,
-      `append ${at('culprit')}; report-io-bound; wait-for ${at('begun')}; loop`,
-      `append ${at('last')}; write ${at('begun')}; wait-for ${at('stopped')}`,
-    ]);
-    const attempts = () => Promise.all(['first', 'culprit', 'last'].map((name) => attemptsIn(at(name))));
-    await until(async () => (await attempts()).flat().includes(2));
-    await writeFile(at('stopped'), '');
-    assert.deepEqual(await ends, ['succeeded', 'INPUT_OVER_BUDGET cpu_time after started', 'succeeded']);
-    assert.deepEqual(await attempts(), Array(3).fill([1, 2]), 'once beside the others, and once alone');
-  });
-
   test('ends with every program that it started, and is told of in the log', async (t) => {
     const pidFile = join(temporaryFolder(), 'pid');
     const log = keptLog();
@@ -140,6 +124,7 @@ describe('the time that an input may spend in one phase', () => {
       progress: () => undefined,
       reserveOutputPath: async () => undefined,
       confirmLease: async () => undefined,
+      awaitsSignature: () => undefined,
     });
     for (const [phase, gib, elapsedMs] of steps) {
       const size = { bytes: gib * GIB_BYTES, files: 1 };

@@ -84,7 +84,7 @@ function workSourceContract(engine: string, configOf: (t: TestContext) => Promis
     test('is not for jobs that have an input running, although these precede others', async (t) => {
       const folder = temporaryFolder();
       const [gate, third] = [join(folder, 'gate'), join(folder, 'third')];
-      const jobs = await startedJobs(t, { config: await configOf(t) });
+      const jobs = await startedJobs(t, { config: await configOf(t), workerTimeouts: { idleMs: 100 } });
       const inputs = [`wait-for ${gate}`, `wait-for ${gate}`, `append ${third}`];
       const busy = await jobs.submit(scripts(inputs, { sync: true }));
       await until(async () => (await jobs.readiness()).workers.running === 2);
@@ -95,7 +95,51 @@ function workSourceContract(engine: string, configOf: (t: TestContext) => Promis
       assert(!existsSync(third));
       await writeFile(gate, '');
       for (const { job_id: jobId } of [busy, ...submitted]) await ended(jobs, jobId);
-      await until(async () => (await jobs.readiness()).workers.processes <= 2);
+      await until(async () => (await jobs.readiness()).workers.processes === 0);
+    });
+  });
+
+  describe(`an input that waits for a signature (${engine})`, () => {
+    test('lets another one run, in a worker of its own', async (t) => {
+      const folder = temporaryFolder();
+      const [log, begun] = [join(folder, 'log'), join(folder, 'begun')];
+      const jobs = await startedJobs(t, { config: await configOf(t), maxRunningInputs: 1 });
+      const inputs = [`append ${log}; await-signature ${begun}`, `append ${log}; write ${begun}`];
+      const job = await ended(jobs, (await jobs.submit(scripts(inputs))).job_id);
+      assert.equal(job.status, 'succeeded');
+      const lines = linesOf(log).map((line) => line.split(' '));
+      assert.deepEqual(
+        lines.map(([index, attempt]) => `${index} ${attempt}`),
+        ['0 1', '1 1'],
+      );
+      assert.notEqual(lines[0]?.[2], lines[1]?.[2], 'the process');
+    });
+
+    test('is one of eight at most', async (t) => {
+      const folder = temporaryFolder();
+      const [log, gate] = [join(folder, 'log'), join(folder, 'gate')];
+      const config = await configOf(t);
+      const worker = { ...config.worker, default_max_files_parallel: 1 };
+      const jobs = await startedJobs(t, { config: { ...config, worker }, maxRunningInputs: 1 });
+      const submit = () =>
+        jobs.submit(scripts(Array(12).fill(`append ${log}; await-signature ${gate}`), { caller: 'one' }));
+      const { job_id: jobId } = await submit();
+      await until(() => linesOf(log).length === 9);
+      assert.equal((await jobs.readiness()).workers.running, 1);
+      await writeFile(gate, '');
+      assert.equal((await ended(jobs, jobId)).status, 'succeeded');
+    });
+
+    test('that crashes harms no other', async (t) => {
+      const folder = temporaryFolder();
+      const [log, begun] = [join(folder, 'log'), join(folder, 'begun')];
+      const jobs = await startedJobs(t, { config: await configOf(t), maxRunningInputs: 1 });
+      const inputs = [`await-signature ${begun}; crash SIGSEGV`, `append ${log}; write ${begun}; sleep 200`];
+      const { job_id: jobId } = await jobs.submit(scripts(inputs));
+      const { results } = await ended(jobs, jobId);
+      assert.equal(results[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
+      assert.equal(results[1]?.status, 'succeeded');
+      assert.equal(linesOf(log).length, 1);
     });
   });
 

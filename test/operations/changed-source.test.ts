@@ -60,7 +60,7 @@ async function sign(
     reached: during,
     reserveOutputPath: () => Promise.resolve(),
     confirmLease: () => Promise.resolve(),
-    reportIoBound: () => undefined,
+    awaitSignature: (sign) => sign(),
   };
   const validating: ManifestAuthor = {
     async draft(request, signal) {

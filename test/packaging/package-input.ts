@@ -56,7 +56,7 @@ export async function packageInput(
     reached: options.reached ?? (() => undefined),
     reserveOutputPath: () => Promise.resolve(),
     confirmLease: () => Promise.resolve(),
-    reportIoBound: () => undefined,
+    awaitSignature: (sign) => sign(),
   };
   const local = new LocalSink({ baseDir: options.outputFolder ?? join(work, 'output'), dataDir });
   const services = servicesWith(options.sink?.(local) ?? local);

@@ -135,7 +135,7 @@ class ClusterSource implements WorkSource<RunningLease> {
   }
 
   async record(input: RunningLease, lease: LeasedInput, end: RunEnd): Promise<InputEnd | undefined> {
-    this.release(input);
+    input.hasNoSlot = true;
     const recorded = isResult(lease, end)
       ? await this.#transactions.record(input, end)
       : await this.#requeue(input, end);
@@ -146,7 +146,9 @@ class ClusterSource implements WorkSource<RunningLease> {
 
   /** Frees the slot, which the next transaction uses. */
   release(input: RunningLease): void {
-    input.hasStopped = true;
+    if (input.hasNoSlot) return;
+    input.hasNoSlot = true;
+    this.#transactions.wake();
   }
 
   pathsOfJob(jobId: string): Promise<JobPaths> {

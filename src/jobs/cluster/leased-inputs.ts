@@ -29,8 +29,8 @@ export interface RunningLease extends WorkItem {
   readonly request: JobRequest | null;
   readonly timer: LeaseTimer;
   lost: boolean;
-  /** Its run has finished; only the result is not recorded yet. */
-  hasStopped: boolean;
+  /** Its slot is free: its run has finished, or waits for a signature. */
+  hasNoSlot: boolean;
   recordedProgress: ByteProgress;
 }
 
@@ -71,7 +71,7 @@ export class LeasedInputs {
   add(taken: LeasedMessage, lease: LeasedInput, run: InputRun): RunningLease {
     const { message, singleInputRequest: request, askedAtMs } = taken;
     const timer = new LeaseTimer(this.clock, askedAtMs, LEASE_MS);
-    const now = { timer, lost: false, hasStopped: false, recordedProgress: run.progress };
+    const now = { timer, lost: false, hasNoSlot: false, recordedProgress: run.progress };
     const input: RunningLease = { message, lease, request, run, ...now };
     this.#inputs.add(input);
     return input;
@@ -112,7 +112,7 @@ export class LeasedInputs {
     const counts = new Map<string, number>();
     for (const input of this.#inputs) {
       const { jobId } = input.lease;
-      if (!input.hasStopped && isCounted(input)) counts.set(jobId, (counts.get(jobId) ?? 0) + 1);
+      if (!input.hasNoSlot && isCounted(input)) counts.set(jobId, (counts.get(jobId) ?? 0) + 1);
     }
     return counts;
   }

@@ -6,7 +6,7 @@ import { type InputAttempt, NO_PROGRESS, NOTHING_RUNNING, type RunningProgress }
 import { failedEntry } from '../result-entries.ts';
 import type { JobRequest, LeasedInput } from '../store/job-store.ts';
 import type { WorkerPool } from '../workers/worker-pool.ts';
-import { ExtraSlots, MAX_EXTRA_SLOTS, QueueCapacity, type QueueLimits } from './input-queue.ts';
+import { ExtraSlots, MAX_AWAITING_SIGNATURE, MAX_EXTRA_SLOTS, QueueCapacity, type QueueLimits } from './input-queue.ts';
 import { InputRuns } from './input-runs.ts';
 import { OutputPathRegistries } from './output-path-registry.ts';
 import {
@@ -55,6 +55,8 @@ export class Dispatcher implements WorkHost {
   readonly #stopping = new AbortController();
   /** Slots in use. */
   #occupied = 0;
+  /** Inputs that wait for a signature, and have no slot. */
+  #awaitingSignature = 0;
 
   constructor(options: DispatcherOptions, { store, createSource }: JobEngine) {
     const { pool, log, clearStagings, runEnded } = options;
@@ -209,7 +211,7 @@ export class Dispatcher implements WorkHost {
     const [lease, request] = await Promise.all([this.#source.lease(item), item.request ?? this.#requestOf(run.jobId)]);
     this.#capacity.release(1);
     const release = this.#releaseOnce(item);
-    const recording = lease && this.#source.record(item, lease, await this.#run(item, lease, request, release));
+    const recording = lease && this.#source.record(item, lease, await this.#runInSlot(item, lease, request, release));
     // The slot is free before the end is committed, so that the start of the next input shares the commit.
     release();
     const end = await recording;
@@ -221,15 +223,36 @@ export class Dispatcher implements WorkHost {
     if (end?.jobFinished) this.jobFinished(run.jobId);
   }
 
-  async #run(
+  /** Runs an input. `release` frees its slot where it waits for a signature. */
+  async #runInSlot(
     item: WorkItem,
     lease: LeasedInput,
     request: JobRequest | null | undefined,
     release: () => void,
   ): Promise<RunEnd> {
+    let isAwaiting = false;
+    const awaitsSignature = () => {
+      if (this.#awaitingSignature >= MAX_AWAITING_SIGNATURE) return;
+      this.#awaitingSignature += 1;
+      isAwaiting = true;
+      release();
+    };
+    try {
+      return await this.#run(item, lease, request, awaitsSignature);
+    } finally {
+      if (isAwaiting) this.#awaitingSignature -= 1;
+    }
+  }
+
+  async #run(
+    item: WorkItem,
+    lease: LeasedInput,
+    request: JobRequest | null | undefined,
+    awaitsSignature: () => void,
+  ): Promise<RunEnd> {
     if (request === null || (request === undefined && this.#stopping.signal.aborted)) return { type: 'stopped' };
     if (request === undefined) return requestUnreadable(lease);
-    const end = await this.#runs.do(item.run, lease, request, release);
+    const end = await this.#runs.do(item.run, lease, request, awaitsSignature);
     if (end.type === 'finished' && end.entry.status === 'failed') await this.#outputPaths.release(lease);
     return end;
   }

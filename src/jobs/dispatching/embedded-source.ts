@@ -12,9 +12,6 @@ import { InputRun, type RunEnd } from './work-source.ts';
 /** Bound on prefetched inputs, of all jobs together. */
 const MAX_PREFETCHED = 256;
 
-/** The start of a prefetched input is written only when it runs longer than this: small files have finished by then. */
-const START_RECORDED_AFTER_MS = 50;
-
 /**
  * Opens the embedded store in the data folder, for this process alone. Throws an AppError of the catalogue when it
  * cannot be used. `storeLost` is called when it cannot be used any more.
@@ -35,8 +32,6 @@ export async function openEmbeddedEngine(
 /** An input that this source started. */
 interface EmbeddedItem extends WorkItem {
   readonly job: StartedInput;
-  /** Records the start of a prefetched input after a while. */
-  startTimer?: NodeJS.Timeout;
 }
 
 /** Decides in memory which input is next; the queue is made from the store when the service starts. */
@@ -48,8 +43,6 @@ class EmbeddedSource implements WorkSource<EmbeddedItem> {
   readonly #log: Log;
   readonly #queue: InputQueue;
   readonly #prefetch = new InputPrefetch(MAX_PREFETCHED);
-  /** Prefetched inputs that were started and are still recorded as reserved. */
-  readonly #unrecordedStarts = new Set<LeasedInput>();
   /** Jobs that are being cancelled; each promise resolves when its job resumes. */
   readonly #paused = new Map<string, Promise<void>>();
 
@@ -92,8 +85,7 @@ class EmbeddedSource implements WorkSource<EmbeddedItem> {
       for (let pause = this.#paused.get(jobId); pause !== undefined; pause = this.#paused.get(jobId)) await pause;
       const prefetched = this.#prefetch.take(jobId);
       if (prefetched !== undefined) {
-        this.#unrecordedStarts.add(prefetched);
-        item.startTimer = setTimeout(() => this.#recordStart(prefetched), START_RECORDED_AFTER_MS);
+        this.#host.track(this.#host.persistence.write(() => this.#batched.startReservedInput(prefetched)));
         if (this.#prefetch.isLow(jobId) && this.#queue.waitingOf(jobId) > 0) this.#host.track(this.#fetch(jobId, 0));
         return prefetched;
       }
@@ -109,8 +101,6 @@ class EmbeddedSource implements WorkSource<EmbeddedItem> {
   }
 
   async record(item: EmbeddedItem, lease: LeasedInput, end: RunEnd): Promise<InputEnd | undefined> {
-    clearTimeout(item.startTimer);
-    this.#unrecordedStarts.delete(lease);
     const recorded = await this.#write(item.run, lease, end);
     const { jobId, sync, caller } = item.job;
     if (recorded?.input === 'queued') this.#host.requeue({ jobId, sync, count: 1, caller });
@@ -127,8 +117,6 @@ class EmbeddedSource implements WorkSource<EmbeddedItem> {
   }
 
   pauseJob(jobId: string): () => void {
-    // A cancellation finishes inputs that are recorded as reserved: what was started must be recorded as running before.
-    for (const lease of this.#unrecordedStarts) if (lease.jobId === jobId) this.#recordStart(lease);
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#paused.set(jobId, promise);
     return () => {
@@ -173,11 +161,6 @@ class EmbeddedSource implements WorkSource<EmbeddedItem> {
     const leased = count + reserve === 0 ? [] : ((await this.#host.persistence.write(write)) ?? []);
     this.#prefetch.put(jobId, leased.slice(count));
     return leased.slice(0, count);
-  }
-
-  #recordStart(lease: LeasedInput): void {
-    if (!this.#unrecordedStarts.delete(lease)) return;
-    this.#host.track(this.#host.persistence.write(() => this.#batched.startReservedInput(lease)));
   }
 
   #write(run: InputRun, lease: LeasedInput, end: RunEnd): Promise<InputEnd | undefined> {

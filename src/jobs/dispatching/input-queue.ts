@@ -246,6 +246,9 @@ export class QueueCapacity {
   }
 }
 
+/** Inputs that wait for a signature beside those that run: each keeps its worker, and not its slot. */
+export const MAX_AWAITING_SIGNATURE = 8;
+
 /** Inputs that run beyond the regular number at most, each in a worker that is started for it. */
 export const MAX_EXTRA_SLOTS = 2;
 

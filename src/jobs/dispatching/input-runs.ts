@@ -35,7 +35,6 @@ const MAY_LEAVE_STAGINGS: ReadonlySet<RunResult['type']> = new Set([
   'failed',
   'process-exited',
   'over-budget',
-  'run-again',
   'aborted',
 ]);
 
@@ -80,10 +79,10 @@ export class InputRuns {
   }
 
   /**
-   * Runs an input in a worker. Never rejects. `release` is called, at most once, when the input is I/O-bound for the rest, so
-   * that its worker can start another one.
+   * Runs an input in a worker. Never rejects. `awaitsSignature` is called, at most once, when a signature or time-stamp takes
+   * long.
    */
-  async do(run: InputRun, lease: LeasedInput, request: JobRequest, release: () => void): Promise<RunEnd> {
+  async do(run: InputRun, lease: LeasedInput, request: JobRequest, awaitsSignature: () => void): Promise<RunEnd> {
     const { pool, clearStagings, outputPaths, source, runEnded } = this.#options;
     const startedAtMs = Date.now();
     const unreservedFolder = outputPaths.unreservedFolderOf(lease.jobId);
@@ -96,7 +95,7 @@ export class InputRuns {
         },
         reserveOutputPath: (destination) => outputPaths.reserve(destination, lease),
         confirmLease: () => source.mayCommit(lease),
-        ...(!source.isClustered && { ioBound: release }),
+        awaitsSignature,
       },
     );
     if (MAY_LEAVE_STAGINGS.has(result.type)) await clearStagings(lease);
@@ -119,12 +118,6 @@ export class InputRuns {
           transient: false,
           digest: null,
         };
-      case 'run-again':
-        log.warn(
-          { ...ids, attempt: lease.attempt, exit_cause: result.exitCause },
-          'the worker of an input exited with other inputs in it: each is run again alone',
-        );
-        return { type: 'stopped' };
       case 'process-exited':
         log.warn({ ...ids, attempt: lease.attempt, exit_cause: result.exitCause }, 'the worker of an input exited');
         if (lease.processExits + 1 < MAX_PROCESS_EXITS) return { type: 'process-exited', exitCause: result.exitCause };

@@ -34,7 +34,7 @@ export interface EnqueuedJob {
 export interface WorkSource<Item extends WorkItem = WorkItem> {
   /**
    * True when other nodes run inputs of the same jobs. Then leases expire, output paths are reserved in the store, the store
-   * has the progress of running inputs, and a worker runs one input at a time.
+   * has the progress of running inputs.
    */
   readonly isClustered: boolean;
 

@@ -5,7 +5,7 @@ import { Launcher } from '#processes/launcher.ts';
 import type { SignerProcess } from '#provenance/signer-process.ts';
 import type { TrustStore } from '#provenance/trust-store.ts';
 import type { Log } from '#telemetry/logger.ts';
-import { needsExclusiveWorker, WORKER_TIMEOUTS, WorkerProcess, type WorkerTimeouts } from './worker-process.ts';
+import { WORKER_TIMEOUTS, WorkerProcess, type WorkerTimeouts } from './worker-process.ts';
 import type { InputOrder } from './worker-protocol.ts';
 import type { RunHooks, RunResult } from './worker-run.ts';
 
@@ -15,12 +15,6 @@ import type { RunHooks, RunResult } from './worker-run.ts';
  * takes 0.3 s.
  */
 const MAX_IDLE_RSS_BYTES = 256 * 1024 * 1024;
-
-/**
- * I/O-bound inputs of one worker, beside the active one: as many as syncs overlap. 500 files of 64 kB took
- * 0.86 s with 16, 0.93 s with 8 and 0.95 s with 4, because more of them share the sync of their folder.
- */
-const MAX_IO_BOUND_INPUTS = 16;
 
 export interface WorkerPoolOptions {
   /** The module that calls `runInputWorker`. */
@@ -40,17 +34,17 @@ export interface WorkerPoolOptions {
 }
 
 /**
- * The processes that inputs are done in. They are started when they are needed, up to the bound, and stay for the
- * next input; one that has grown, is tainted, could not sign or has exited is replaced.
+ * The processes that inputs are done in, one input at a time. They are started when they are needed, and stay for the next
+ * input until they were idle for a minute; one that has grown, is tainted, could not sign or has exited is replaced.
  */
 export class WorkerPool {
   readonly #options: WorkerPoolOptions;
   readonly #timeouts: WorkerTimeouts;
   readonly #maxIdleRssBytes: number;
   readonly #all = new Set<WorkerProcess>();
-  /** The last one in is the first one out: its memory is still in the caches. */
-  readonly #idle: WorkerProcess[] = [];
-  /** Runs whose worker is not free for another one. */
+  /** Idle workers, each with the timer of its end. The last one in is the first one out: its memory is still in the caches. */
+  readonly #idle = new Map<WorkerProcess, NodeJS.Timeout>();
+  /** Inputs that run. */
   #active = 0;
   /** Asked to exit, and still running. */
   readonly #retiring = new Set<WorkerProcess>();
@@ -72,20 +66,20 @@ export class WorkerPool {
   /** Starts a worker ahead of the first input. */
   prestart(): void {
     const worker = this.#start();
-    if (worker instanceof WorkerProcess) this.#idle.push(worker);
+    if (worker instanceof WorkerProcess) this.#keep(worker);
   }
 
   /**
    * Does an input in a worker, or in another one where it did not get ready: no input is to blame for a host without free
    * processes, files or memory, so the input is charged only after the last of `restartDelaysMs`. Never rejects. Where
-   * more than `maxWorkers` inputs run at once, beside those whose `ioBound` hook was called, an extra worker is started
-   * for each; it exits after the first input that finishes then.
+   * more than `maxWorkers` inputs run at once, a further worker is started for each.
    */
   async run(order: InputOrder, hooks: RunHooks): Promise<RunResult> {
     const delaysMs = this.#timeouts.restartDelaysMs.values();
     while (!hooks.signal.aborted) {
       this.#active += 1;
-      const result = await this.#runIn(this.#idle.pop() ?? (await this.#startWhenPermitted()), order, hooks);
+      const result = await this.#runIn(this.#takeIdle() ?? (await this.#startWhenPermitted()), order, hooks);
+      if (result === null) continue;
       if (result.type !== 'process-exited' || result.wasReady) return result;
       const { value: delayMs } = delaysMs.next();
       if (delayMs === undefined) return result;
@@ -95,32 +89,22 @@ export class WorkerPool {
     return { type: 'aborted' };
   }
 
-  async #runIn(worker: WorkerProcess | Error, order: InputOrder, hooks: RunHooks): Promise<RunResult> {
+  async #runIn(worker: WorkerProcess | Error, order: InputOrder, hooks: RunHooks): Promise<RunResult | null> {
     if (worker instanceof Error) {
       this.#active -= 1;
       return { type: 'process-exited', exitCause: `before it began (${worker.message})`, wasReady: false };
     }
-    const { ioBound: mayStartNext, ...others } = hooks;
-    let isFree = false;
-    const ioBound = () => {
-      if (worker.ioBoundCount > MAX_IO_BOUND_INPUTS || this.#isWornOut(worker)) return;
-      isFree = true;
-      this.#active -= 1;
-      this.#idle.push(worker);
-      mayStartNext?.();
-    };
-    const mayOverlap = mayStartNext !== undefined && !needsExclusiveWorker(order);
-    const result = await worker.run(order, mayOverlap ? { ...others, ioBound } : others);
-    if (!isFree) {
-      this.#active -= 1;
-      this.#keepOrReplace(worker);
-    } else if (this.#isToRetire(worker) && this.#takeFromIdle(worker)) this.#retire(worker);
+    const result = await worker.run(order, hooks);
+    this.#active -= 1;
+    if (worker.exitCause !== null) return result;
+    if (this.#isWornOut(worker)) this.#retire(worker);
+    else this.#keep(worker);
     return result;
   }
 
   /** Quits all workers, with the inputs that still run. */
   async close(): Promise<void> {
-    this.#idle.length = 0;
+    for (const worker of [...this.#idle.keys()]) this.#takeFromIdle(worker);
     await Promise.all([...this.#all].map((worker) => worker.quit()));
   }
 
@@ -159,22 +143,22 @@ export class WorkerPool {
     return worker;
   }
 
+  /** Keeps a worker for the next input, for a while. */
+  #keep(worker: WorkerProcess): void {
+    const end = () => this.#takeFromIdle(worker) && this.#retire(worker);
+    this.#idle.set(worker, setTimeout(end, this.#timeouts.idleMs).unref());
+  }
+
+  #takeIdle(): WorkerProcess | undefined {
+    const worker = [...this.#idle.keys()].at(-1);
+    if (worker !== undefined) this.#takeFromIdle(worker);
+    return worker;
+  }
+
   /** Returns true when it was idle. */
   #takeFromIdle(worker: WorkerProcess): boolean {
-    const index = this.#idle.indexOf(worker);
-    if (index >= 0) this.#idle.splice(index, 1);
-    return index >= 0;
-  }
-
-  #keepOrReplace(worker: WorkerProcess): void {
-    if (worker.exitCause !== null) return;
-    if (this.#isToRetire(worker)) this.#retire(worker);
-    else this.#idle.push(worker);
-  }
-
-  /** True for a worker that is not to be given another input: there are too many, or it is worn out. */
-  #isToRetire(worker: WorkerProcess): boolean {
-    return this.#all.size - this.#retiring.size > this.#limit || this.#isWornOut(worker);
+    clearTimeout(this.#idle.get(worker));
+    return this.#idle.delete(worker);
   }
 
   /** The bound on workers now, beside those that were asked to exit. */
@@ -188,6 +172,6 @@ export class WorkerPool {
 
   #retire(worker: WorkerProcess): void {
     this.#retiring.add(worker);
-    void worker.retire();
+    void worker.quit();
   }
 }

@@ -21,6 +21,8 @@ export interface WorkerTimeouts {
   readonly silenceMs: number;
   /** From being asked to stop an input until it answers. */
   readonly abortMs: number;
+  /** Without an input, until it is asked to exit: it gives its memory back. */
+  readonly idleMs: number;
   /** From being asked to exit until it has. */
   readonly quitMs: number;
 }
@@ -30,6 +32,7 @@ export const WORKER_TIMEOUTS: WorkerTimeouts = {
   restartDelaysMs: [1_000, 2_000, 4_000, 8_000, 16_000, 30_000],
   silenceMs: 600_000,
   abortMs: 1_500,
+  idleMs: 60_000,
   quitMs: 2_000,
 };
 
@@ -52,10 +55,7 @@ interface WorkerTools {
   readonly trust?: TrustLists;
 }
 
-/**
- * One worker process: forked at once, given one input at a time, and the next when that mostly waits; killed where it does
- * not keep to its bounds.
- */
+/** One worker process: forked at once, given one input at a time, and killed where it does not keep to its bounds. */
 export class WorkerProcess {
   readonly #child: ChildProcess;
   readonly #timeouts: WorkerTimeouts;
@@ -64,15 +64,11 @@ export class WorkerProcess {
   #isReady = false;
   #exitCause: string | null = null;
   #killedBecause: string | null = null;
-  /** The input that the process was killed for; null where it exited otherwise. */
-  #killedFor: WorkerRun | null = null;
-  /** The budget that this input exceeded; null where the process was killed for something else. */
+  /** The budget that its input exceeded; null where the process was killed for something else. */
   #excess: Excess | null = null;
-  /** True when the process was killed for the usage of several inputs together. */
-  #isCauseUnknown = false;
   #failedToSign = false;
   readonly #budgetWatch: BudgetWatch | null;
-  readonly #runs = new Map<number, WorkerRun>();
+  #run: WorkerRun | null = null;
   #nextRun = 1;
   #watchdog: NodeJS.Timeout | undefined;
   #state: WorkerState = { phases: {}, bytesDone: 0, bytesTotal: 0, calls: {}, rssBytes: 0, tainted: false };
@@ -116,7 +112,7 @@ export class WorkerProcess {
     this.#send({ type: 'trust', trust: data });
   }
 
-  /** Kills the worker. An input that was in it alone is charged with that; several are each run again alone. */
+  /** Kills the worker. The exit is charged to the input that is in it. */
   kill(because: string): void {
     this.#killedBecause = because;
     this.#killGroup();
@@ -148,65 +144,46 @@ export class WorkerProcess {
   }
 
   /**
-   * True after an input in it could not be signed. Another input of this worker may have flooded its channel to the signer,
-   * which the next one would have to wait for, too.
+   * True after an input in it could not be signed: it may have flooded the worker's channel to the signer, which the next one
+   * would have to wait for, too.
    */
   get failedToSign(): boolean {
     return this.#failedToSign;
   }
 
-  /** The number of its inputs that are I/O-bound. */
-  get ioBoundCount(): number {
-    return [...this.#runs.values()].filter(({ isIoBound }) => isIoBound).length;
-  }
-
   /**
-   * Has the worker do an input, as soon as it is ready and, where the input is one to be done alone, empty. Never rejects.
+   * Has the worker do an input, as soon as it is ready; to be called when the one before has ended. Never rejects. Resolves with
+   * null where the input was not begun, because folders of the worker were replaced: another worker is to run it.
    */
-  async run(order: InputOrder, hooks: RunHooks): Promise<RunResult> {
+  async run(order: InputOrder, hooks: RunHooks): Promise<RunResult | null> {
     const run = new WorkerRun(this.#nextRun++, hooks);
     const aborted = Promise.withResolvers<void>();
     const abort = () => {
       aborted.resolve();
-      if (this.#runs.has(run.id)) this.#abort(run);
+      if (this.#run === run) this.#abort(run);
     };
     // The signal outlives the input, so what listens to it is taken off again.
     hooks.signal.addEventListener('abort', abort, { once: true });
     try {
-      const free = needsExclusiveWorker(order) ? this.#emptied() : this.ready;
-      if (!hooks.signal.aborted) await Promise.race([free, aborted.promise]);
-      const result = hooks.signal.aborted ? null : await this.#runNow(run, order);
-      return result === null || (hooks.signal.aborted && result.type !== 'succeeded') ? { type: 'aborted' } : result;
+      if (!hooks.signal.aborted) await Promise.race([this.ready, aborted.promise]);
+      if (hooks.signal.aborted) return { type: 'aborted' };
+      const result = await this.#runNow(run, order);
+      return hooks.signal.aborted && result?.type !== 'succeeded' ? { type: 'aborted' } : result;
     } finally {
       hooks.signal.removeEventListener('abort', abort);
     }
   }
 
-  async #runNow(run: WorkerRun, order: InputOrder): Promise<RunResult> {
-    if (this.#exitCause !== null) return this.#endOf(run, [], this.#exitCause);
-    this.#runs.set(run.id, run);
-    if (this.#runs.size > 1) for (const one of this.#runs.values()) one.hadOtherInputs = true;
-    run.watch(this.#timeouts.silenceMs, () =>
-      this.#killUnlessShared(run, 'because it gave no sign of progress for too long'),
-    );
-    this.#budgetWatch?.start();
+  async #runNow(run: WorkerRun, order: InputOrder): Promise<RunResult | null> {
+    if (this.#exitCause !== null) return this.#endBy(this.#exitCause);
+    this.#run = run;
+    run.watch(this.#timeouts.silenceMs, () => this.kill('because it gave no sign of progress for too long'));
+    this.#budgetWatch?.start(run);
     this.#send({ type: 'run', run: run.id, order });
     return await run.result;
   }
 
-  /** Quits the worker when all its inputs have finished. It must not be given more. */
-  async retire(): Promise<void> {
-    await this.#emptied();
-    await this.quit();
-  }
-
-  /** Settles when the worker is ready, or has exited, and all inputs in it have. */
-  async #emptied(): Promise<void> {
-    await this.ready;
-    for (const run of this.#runs.values()) await run.result;
-  }
-
-  /** Quits the worker with its inputs. Kills it when it does not exit in time. */
+  /** Quits the worker, with an input that is in it. Kills it when it does not exit in time. */
   async quit(): Promise<void> {
     this.#send({ type: 'quit' });
     this.#watch(this.#timeouts.quitMs, 'because it did not exit when asked');
@@ -215,7 +192,7 @@ export class WorkerProcess {
 
   #abort(run: WorkerRun): void {
     this.#send({ type: 'abort', run: run.id });
-    run.watch(this.#timeouts.abortMs, () => this.#killFor(run, 'because it did not stop when asked'));
+    run.watch(this.#timeouts.abortMs, () => this.kill('because it did not stop when asked'));
   }
 
   #watchBudgets(config: Config): BudgetWatch | null {
@@ -224,24 +201,11 @@ export class WorkerProcess {
     return new BudgetWatch({
       pid,
       budgets: config.worker.budgets,
-      runs: () => [...this.#runs.values()],
-      exceeded: (run, excess) => {
-        if (!run.hadOtherInputs) this.#excess = excess;
-        this.#killUnlessShared(run, `because it was over its budget (${excess.budget})`);
+      exceeded: (excess) => {
+        this.#excess = excess;
+        this.kill(`because it was over its budget (${excess.budget})`);
       },
     });
-  }
-
-  /** Kills the process for an input; where others were in it, none is blamed, and each is run again alone. */
-  #killUnlessShared(run: WorkerRun, because: string): void {
-    this.#isCauseUnknown = run.hadOtherInputs;
-    this.#killFor(run, because);
-  }
-
-  #killFor(run: WorkerRun, because: string): void {
-    this.#killedFor = run;
-    this.#killedBecause = because;
-    this.#killGroup();
   }
 
   /** Kills the process after a while, unless the watch is renewed or ended. */
@@ -264,8 +228,9 @@ export class WorkerProcess {
 
   #take(message: FromWorker): void {
     if (message.type === 'ready') return this.#becomeReady();
-    const run = this.#runs.get(message.run);
-    if (run === undefined) return;
+    const run = this.#run;
+    // An input that has ended may still ask for something.
+    if (run?.id !== message.run) return;
     run.heard();
     switch (message.type) {
       case 'progress':
@@ -274,14 +239,11 @@ export class WorkerProcess {
         return void this.#answer(message.id, run.ask(run.hooks.reserveOutputPath(message.destination)));
       case 'confirm-lease':
         return void this.#answer(message.id, run.ask(run.hooks.confirmLease()));
-      case 'io-bound':
-        run.isIoBound = true;
-        this.#state = { ...this.#state, rssBytes: message.rssBytes };
-        return run.hooks.ioBound?.();
-      case 'run-again':
-        this.#state = message.state;
-        this.#runs.delete(run.id);
-        return run.end({ type: 'run-again', exitCause: 'because its folders were replaced' });
+      case 'awaits-signature':
+        return run.hooks.awaitsSignature();
+      case 'not-begun':
+        this.#leave(message.state);
+        return run.end(null);
       case 'succeeded':
       case 'failed':
         return this.#endRun(run, message);
@@ -300,14 +262,17 @@ export class WorkerProcess {
   }
 
   #endRun(run: WorkerRun, { state, ...result }: FromWorker & { type: 'succeeded' | 'failed' }): void {
-    this.#state = state;
+    this.#leave(state);
     if (result.type === 'failed' && result.error?.reason === 'SIGNATURE_FAILED') this.#failedToSign = true;
-    this.#runs.delete(run.id);
-    if (this.#runs.size === 0) this.#budgetWatch?.stop();
     run.hooks.progress({ bytesDone: state.bytesDone, bytesTotal: state.bytesTotal });
-    if (isOverBudget(result) && run.hadOtherInputs)
-      return run.end({ type: 'run-again', exitCause: 'with no memory left, or no file left to open' });
     run.end({ ...result, phases: state.phases, calls: state.calls });
+  }
+
+  /** Takes note that the input has left the process. */
+  #leave(state: WorkerState): void {
+    this.#state = state;
+    this.#run = null;
+    this.#budgetWatch?.stop();
   }
 
   /** Waits for the last messages of the worker, which may still lie in the channel when its exit is seen. */
@@ -320,16 +285,10 @@ export class WorkerProcess {
     this.#recordExit(this.#killedBecause ?? exitCause);
   }
 
-  /**
-   * Blames the only input for an exit for want of memory: the kernel, or the language runtime, may end a process
-   * between two samples.
-   */
+  /** Blames the input for an exit for want of memory: the kernel, or the language runtime, may end a process between two samples. */
   #blameForMemory(): void {
-    const [run, ...others] = this.#runs.values();
     const excess = this.#budgetWatch?.presumedMemoryExcess ?? null;
-    if (run === undefined || others.length > 0 || run.hadOtherInputs || excess === null) return;
-    this.#killedFor = run;
-    this.#excess = { ...excess, phase: run.usage.phase };
+    if (this.#run !== null && excess !== null) this.#excess = { ...excess, phase: this.#run.usage.phase };
   }
 
   #recordExit(exitCause: string): void {
@@ -339,35 +298,21 @@ export class WorkerProcess {
     this.#exitCause = this.#isReady ? exitCause : `before it was ready, ${exitCause}`;
     this.#ready.resolve();
     this.#exited.resolve();
-    const runs = [...this.#runs.values()];
-    this.#runs.clear();
-    for (const run of runs) run.end(this.#endOf(run, runs, this.#exitCause));
+    this.#run?.end(this.#endBy(this.#exitCause));
+    this.#run = null;
   }
 
-  /**
-   * Returns how a run ended with the process. To blame are one that was in the process alone, and that which it was
-   * killed for. Where there were several, nobody can tell which: each is run again alone.
-   */
-  #endOf(run: WorkerRun, all: readonly WorkerRun[], exitCause: string): RunResult {
-    if (this.#isCauseUnknown) return { type: 'run-again', exitCause };
-    if (run === this.#killedFor && this.#excess !== null) {
-      return { type: 'over-budget', error: new AppError('INPUT_OVER_BUDGET', this.#excess).toData() };
-    }
-    const isToBlame = this.#killedFor === null ? all.length === 1 || !this.#isReady : run === this.#killedFor;
-    return isToBlame
+  /** Returns how a run ended with the process. */
+  #endBy(exitCause: string): RunResult {
+    return this.#excess === null
       ? { type: 'process-exited', exitCause, wasReady: this.#isReady }
-      : { type: 'run-again', exitCause };
+      : { type: 'over-budget', error: new AppError('INPUT_OVER_BUDGET', this.#excess).toData() };
   }
 
   /** Ignores that the process is gone: its exit reports that. */
   #send(message: ToWorker): void {
     if (this.#child.connected) this.#child.send(message, () => undefined);
   }
-}
-
-/** Returns true for an input that is retried: it may have crashed a process with others in it. */
-export function needsExclusiveWorker({ attempt }: InputOrder): boolean {
-  return attempt > 1;
 }
 
 /**
@@ -389,7 +334,3 @@ const WORKER_ENVIRONMENT = {
 
 /** The kernel kills a process where memory ran out; V8 and native code abort where none is granted. */
 const OUT_OF_MEMORY_SIGNALS: ReadonlySet<NodeJS.Signals | null> = new Set(['SIGKILL', 'SIGABRT', 'SIGTRAP'] as const);
-
-function isOverBudget(result: { readonly type: string; readonly error?: AppErrorData | null }): boolean {
-  return result.error?.reason === 'INPUT_OVER_BUDGET';
-}

@@ -20,10 +20,7 @@ export interface InputOrder {
   readonly unreservedFolder?: string;
 }
 
-/**
- * Messages of the service process to an input worker, in JSON. `run` counts the runs of a worker. It has one active input,
- * beside some that are I/O-bound.
- */
+/** Messages of the service process to an input worker, in JSON. `run` counts the runs of a worker, which has one at a time. */
 export type ToWorker =
   /** The first message: the configuration without its secrets. A sandbox shows folders as they were when it was made. */
   | {
@@ -78,10 +75,10 @@ export type FromWorker =
   | ProgressMessage
   | { readonly type: 'reserve-output-path'; readonly run: number; readonly id: number; readonly destination: string }
   | { readonly type: 'confirm-lease'; readonly run: number; readonly id: number }
-  /** The input mostly waits from here on: the worker may be given the next one. */
-  | { readonly type: 'io-bound'; readonly run: number; readonly rssBytes: number }
+  /** A signature or time-stamp is waited for, and takes long. */
+  | { readonly type: 'awaits-signature'; readonly run: number }
   /** The input was not begun, and is to be given to another worker. */
-  | { readonly type: 'run-again'; readonly run: number; readonly state: WorkerState }
+  | { readonly type: 'not-begun'; readonly run: number; readonly state: WorkerState }
   | {
       readonly type: 'succeeded';
       readonly run: number;

@@ -14,8 +14,8 @@ export interface RunHooks {
   reserveOutputPath(destination: string): Promise<AppErrorData | undefined>;
   /** Resolves with undefined when the worker may commit now, otherwise with the refusal. */
   confirmLease(): Promise<AppErrorData | undefined>;
-  /** Called at most once, when the rest of the input is I/O-bound: its worker can start the next one. */
-  ioBound?(): void;
+  /** Called when a signature or time-stamp is waited for, and takes long: another input can run meanwhile. */
+  awaitsSignature(): void;
 }
 
 /** The phases that an input reached, each with the milliseconds since its start. */
@@ -33,10 +33,8 @@ export type RunResult =
       readonly calls: Calls;
     }
   | { readonly type: 'process-exited'; readonly exitCause: string; readonly wasReady: boolean }
-  /** It used more than its budget, alone in its process, which was killed for it. */
+  /** It used more than its budget, and its process was killed for it. */
   | { readonly type: 'over-budget'; readonly error: AppErrorData }
-  /** The process exited, and another input in it may be the cause; or it could not begin in this worker. It is run again. */
-  | { readonly type: 'run-again'; readonly exitCause: string }
   /** It was asked to stop, and has. */
   | { readonly type: 'aborted' };
 
@@ -44,12 +42,8 @@ export type RunResult =
 export class WorkerRun {
   readonly id: number;
   readonly hooks: RunHooks;
-  /** Settles when the run has finished. */
-  readonly result: Promise<RunResult>;
-  /** True once it is I/O-bound for the rest. */
-  isIoBound = false;
-  /** True when another input was in the process at any time: their resource usage cannot be told apart then. */
-  hadOtherInputs = false;
+  /** Settles when the run has finished; with null where it was not begun, and another worker is to run it. */
+  readonly result: Promise<RunResult | null>;
   #usage: InputUsage = {
     size: { bytes: 0, files: 0 },
     cpuMs: 0,
@@ -60,11 +54,11 @@ export class WorkerRun {
   };
   /** Questions of the worker that the service has not answered. */
   #openQuestions = 0;
-  readonly #end: (result: RunResult) => void;
+  readonly #end: (result: RunResult | null) => void;
   #watchdog: NodeJS.Timeout | undefined;
 
   constructor(id: number, hooks: RunHooks) {
-    const { promise, resolve } = Promise.withResolvers<RunResult>();
+    const { promise, resolve } = Promise.withResolvers<RunResult | null>();
     this.id = id;
     this.hooks = hooks;
     this.result = promise;
@@ -124,7 +118,7 @@ export class WorkerRun {
     if (!this.hooks.signal.aborted) this.#watchdog?.refresh();
   }
 
-  end(result: RunResult): void {
+  end(result: RunResult | null): void {
     clearTimeout(this.#watchdog);
     this.#end(result);
   }
@@ -142,23 +136,18 @@ const LOWER_PRIORITY_AFTER_CPU_MS = 15_000;
 interface BudgetWatchOptions {
   readonly pid: number;
   readonly budgets: Budgets;
-  /** The inputs that are in the worker now. */
-  readonly runs: () => readonly WorkerRun[];
   /** Called at most once for each sample. */
-  readonly exceeded: (run: WorkerRun, excess: Excess) => void;
+  readonly exceeded: (excess: Excess) => void;
 }
 
 /**
  * Holds the inputs of one worker to their budgets, by sampling its process tree from outside: nothing depends on the
  * worker answering, whose main thread may be in an endless loop.
- *
- * Charges the usage of the process to its active input, or to all of its inputs while all of them are I/O-bound. That
- * is exact for an input that is alone in its worker; where there are several, the worker is killed and nobody is blamed.
  */
 export class BudgetWatch {
   readonly #options: BudgetWatchOptions;
-  readonly #sampled = new WeakSet<WorkerRun>();
   #timer: NodeJS.Timeout | undefined;
+  /** The last sample of the input that runs. */
   #last: TreeUsage | null = null;
   #lastAtMs = 0;
   #isLowered = false;
@@ -182,50 +171,29 @@ export class BudgetWatch {
     return this.#isLowered;
   }
 
-  /** Starts sampling. To be called when an input begins. Small files end before the first sample. */
-  start(): void {
-    this.#timer ??= setInterval(() => this.#sample(), SAMPLE_INTERVAL_MS);
+  /** Samples while an input runs. Small files end before the first sample. */
+  start(run: WorkerRun): void {
+    this.stop();
+    this.#last = null;
+    this.#timer = setInterval(() => this.#sample(run), SAMPLE_INTERVAL_MS);
   }
 
-  /** Stops sampling. To be called when the worker has no input any more. */
+  /** Stops sampling. To be called when the input has ended. */
   stop(): void {
     clearInterval(this.#timer);
-    this.#timer = undefined;
   }
 
-  #sample(): void {
+  #sample(run: WorkerRun): void {
     const { pid, budgets, exceeded } = this.#options;
-    const runs = this.#options.runs();
     const nowMs = performance.now();
     const before = this.#last;
     const elapsedMs = Math.min(nowMs - this.#lastAtMs, MAX_SAMPLE_MS);
     this.#lastAtMs = nowMs;
     this.#last = usageOfTree(pid) ?? before;
-    this.#charge(runs, before, elapsedMs);
-    for (const run of runs) {
-      const excess = excessOf(budgets, run.usage, this.#last);
-      if (excess !== null) return exceeded(run, excess);
-    }
-    if (runs.some(({ usage }) => usage.cpuMs > LOWER_PRIORITY_AFTER_CPU_MS)) this.#lower();
-  }
-
-  /** Charges inputs from their second sample on: what was used before the first may have been another's. */
-  #charge(runs: readonly WorkerRun[], before: TreeUsage | null, elapsedMs: number): void {
-    const working = runs.filter(({ isIoBound }) => !isIoBound);
-    const charged = working.length > 0 ? working : runs;
-    for (const run of runs) {
-      const isFirst = !this.#sampled.has(run);
-      this.#sampled.add(run);
-      if (isFirst || before === null || this.#last === null) continue;
-      run.waitedMs(elapsedMs);
-      if (!charged.includes(run)) continue;
-      // A descendant that is orphaned takes what it used out of the sum.
-      run.used({
-        cpuMs: Math.max(this.#last.cpuMs - before.cpuMs, 0),
-        readBytes: Math.max(this.#last.readBytes - before.readBytes, 0),
-        writtenBytes: Math.max(this.#last.writtenBytes - before.writtenBytes, 0),
-      });
-    }
+    if (before !== null && this.#last !== null) charge(run, before, this.#last, elapsedMs);
+    const excess = excessOf(budgets, run.usage, this.#last);
+    if (excess !== null) return exceeded(excess);
+    if (run.usage.cpuMs > LOWER_PRIORITY_AFTER_CPU_MS) this.#lower();
   }
 
   #lower(): void {
@@ -233,4 +201,15 @@ export class BudgetWatch {
     this.#isLowered = true;
     lowerPriority(this.#options.pid);
   }
+}
+
+/** Charges an input from its second sample on: some of what was used before the first was of the input before it. */
+function charge(run: WorkerRun, before: TreeUsage, now: TreeUsage, elapsedMs: number): void {
+  run.waitedMs(elapsedMs);
+  // A descendant that is orphaned takes what it used out of the sum.
+  run.used({
+    cpuMs: Math.max(now.cpuMs - before.cpuMs, 0),
+    readBytes: Math.max(now.readBytes - before.readBytes, 0),
+    writtenBytes: Math.max(now.writtenBytes - before.writtenBytes, 0),
+  });
 }

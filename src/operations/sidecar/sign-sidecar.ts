@@ -88,7 +88,7 @@ async function copyAndSign(
     const binding = await bindingOf(hashed, copy, context);
     const { manifest, warnings } = await signAgainIfLarger(async () => {
       await draft.measure([placeholderWholeHash()], signal);
-      return await draft.sign([binding], signal);
+      return await context.awaitSignature(() => draft.sign([binding], signal));
     });
     context.reached('signed');
     sidecar = await stageFile(destinations.sidecar, manifest.length);

@@ -56,7 +56,8 @@ const steps: Readonly<Record<string, Step>> = {
       for (const file of opened) await file.close();
     }
   },
-  'report-io-bound': (_none, context) => context.reportIoBound(),
+  'await-signature': (file, context, work) =>
+    context.awaitSignature(async () => steps['wait-for']?.(file, context, work)),
   progress: (argument, context) => {
     const [done, total = done] = argument.split(' of ').map(Number);
     context.progress(done ?? 0, total ?? 0);

@@ -38,7 +38,7 @@ export async function signWithSidecar(
     reached: (phase) => reached?.(phase),
     reserveOutputPath: () => Promise.resolve(),
     confirmLease: () => confirmLease?.() ?? Promise.resolve(),
-    reportIoBound: () => undefined,
+    awaitSignature: (sign) => sign(),
   };
   const services: Pick<OperationServices, 'inputs' | 'outputs' | 'author' | 'outputChecker' | 'manifestDefaults'> = {
     inputs: new InputResolver({ local_file_path: localFileOpener({ roots: undefined, protectedPaths: [] }) }),

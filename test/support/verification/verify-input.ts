@@ -46,7 +46,7 @@ export async function verifyInput(
     reached: () => undefined,
     reserveOutputPath: () => Promise.resolve(),
     confirmLease: () => Promise.resolve(),
-    reportIoBound: () => undefined,
+    awaitSignature: (sign) => sign(),
   };
   const lists = await TrustStore.open({ settings: trust, log: NO_LOG });
   const policy = { roots: undefined, protectedPaths: [] };
