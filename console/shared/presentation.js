@@ -20,7 +20,9 @@ const DIGEST_SIZE_BYTES = 32;
 
 /** An init segment of a signed rendition, and the Merkle map of the manifest that binds it with its fragments. */
 
-/** A playlist of a publication, and the files that it names, in the order of their first mention: all but signed fragments. */
+/** A signed fragment: its position, from 0, among the `count` fragments that a Merkle map of the manifest binds. */
+
+/** A playlist of a publication, and the files that it names, in the order of their first mention. */
 
 /** A playlist as the assertion states it: `c2pa.hash.collection.data` has the same shape, without `files`. */
 
@@ -41,11 +43,12 @@ export function isPresented(path        )          {
 /** Returns the list of the playlists of a publication. */
 export function listPlaylists(playlists                           )                   {
   const uris = playlists.map(
-    ({ path, sizeBytes, digest, named })                 => ({
+    ({ path, sizeBytes, digest, named, fragments = [] })                 => ({
       uri: path.normalize('NFC'),
       size: sizeBytes,
       hash: base64(digest),
       ...(named.length > 0 && { files: base64(digestOfFiles(named)) }),
+      ...(!areWhole(fragments) && { fragments: base64(digestOfFragments(fragments)) }),
     }),
   );
   return { uris: uris.sort(byUri) };
@@ -69,10 +72,14 @@ const LARGEST_SIZE_BYTES = Number.MAX_SAFE_INTEGER;
 export function placeholderList(paths                   )                   {
   const digest = new Uint8Array(DIGEST_SIZE_BYTES);
   const file = { path: '', sizeBytes: LARGEST_SIZE_BYTES, digest };
-  return listPlaylists(paths.map((path) => ({ ...file, path, named: [file] })));
+  const fragments = [{ uniqueId: 0, localId: 0, location: 1, count: 1 }];
+  return listPlaylists(paths.map((path) => ({ ...file, path, named: [file], fragments })));
 }
 
-/** Returns a digest over a list: SHA-256 of the deterministic CBOR (RFC 8949 §4.2.1) of `[[uri, size, hash, files or null], …]`. */
+/**
+ * Returns a digest over a list: SHA-256 of the deterministic CBOR (RFC 8949 §4.2.1) of `[[uri, size, hash, files or null], …]`, and
+ * apart from it, because players do not know all fragments, of `[[uri, fragments], …]`.
+ */
 export function digestOfList({ uris }                  )                     {
   const rows = uris.map(({ uri, size, hash, files }) => [
     uri,
@@ -80,7 +87,12 @@ export function digestOfList({ uris }                  )                     {
     bytesOf(hash),
     files === undefined ? null : bytesOf(files),
   ]);
-  return { count: uris.length, hash: base64(digestOf(rows)) };
+  const partial = uris.flatMap(({ uri, fragments }) => (fragments === undefined ? [] : [[uri, bytesOf(fragments)]]));
+  return {
+    count: uris.length,
+    hash: base64(digestOf(rows)),
+    ...(partial.length > 0 && { fragments: base64(digestOf(partial)) }),
+  };
 }
 
 /**
@@ -93,6 +105,22 @@ export function digestOfFiles(files                         )             {
     return 'digest' in file ? [uri, file.sizeBytes, new Uint8Array(file.digest)] : [uri, file.uniqueId, file.localId];
   });
   return digestOf(rows);
+}
+
+/**
+ * Returns true where fragments are all of each map, in the signed order: nothing more is to be said of them. Else other signed
+ * fragments at their paths would play in their place, because no tree binds a path.
+ */
+function areWhole(fragments                          )          {
+  const ofMaps = Map.groupBy(fragments, ({ uniqueId, localId }) => `${uniqueId}/${localId}`);
+  return [...ofMaps.values()].every(
+    (own) => own.every(({ location }, index) => location === index) && own.length === own[0]?.count,
+  );
+}
+
+/** Returns the digest over fragments: SHA-256 of the deterministic CBOR of `[[uniqueId, localId, location], …]`. */
+export function digestOfFragments(fragments                          )             {
+  return digestOf(fragments.map(({ uniqueId, localId, location }) => [uniqueId, localId, location]));
 }
 
 function digestOf(rows                    )             {

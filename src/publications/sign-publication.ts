@@ -16,9 +16,8 @@ import type { LateAssertion, ManifestRequest } from '#provenance/manifest-reques
 import { copyFile, writeText } from './copy-files.ts';
 import type { SignedPart } from './fragments/signed-part.ts';
 import { type MediaPart, partKey, type Rendition } from './media-part.ts';
-import { hashNamedFiles, type PlaylistText, textOf } from './presentation/hash-playlists.ts';
+import { type BoundPart, hashNamedFiles, type PlaylistText, textOf } from './presentation/hash-playlists.ts';
 import {
-  type BoundInit,
   type HashedPlaylist,
   isPresented,
   listPlaylists,
@@ -217,9 +216,13 @@ async function writeOthers(
   const texts = new Map([...publication.playlists.map(({ path, text }) => [path, text] as const), ...rewritten]);
   for (const [path, text] of texts) written.set(path, await writeText(path, text, writer, signal));
 
-  const bindings = new Map<string, BoundInit | 'fragment'>(signed.map(({ path }) => [path, 'fragment']));
+  const bindings = new Map<string, BoundPart>();
   for (const [index, { path }] of inits.entries()) {
     const { uniqueId, localId } = itemAt(maps, index);
+    const parts = fragments[index]?.parts ?? [];
+    for (const [location, part] of parts.entries()) {
+      bindings.set(part.path, { uniqueId, localId, location, count: parts.length });
+    }
     bindings.set(path, { path, uniqueId, localId });
   }
   const files = [...bindings.keys(), ...written.keys()].map((path) => ({

@@ -22,7 +22,7 @@ export type { PresentationDifference } from './presentation/compare-presentation
 export { PRESENTATION_LABEL } from './presentation/presentation.ts';
 export type { FoundInPlaylist } from './verification/playlist-findings.ts';
 export type { UnboundMedia } from './verification/unbound-media.ts';
-export type { Deviation } from './verification/verify-renditions.ts';
+export { type Deviation, isOfPlaylists } from './verification/verify-renditions.ts';
 
 /** Resources that a publication is verified with. */
 interface PublicationVerificationContext {

@@ -241,6 +241,36 @@ describe('the presentation of a publication', () => {
     assert.deepEqual([state, publication?.presentation], ['invalid', 'changed']);
   });
 
+  test('is changed where other signed fragments stand at the paths of those that a short version names', async () => {
+    const sample = copyOf(SAMPLE, (copy) => {
+      const shortened = (text: string) => text.replace(/#EXTINF[^#]*#EXT-X-PROGRAM[^#]*-[23]\.m4s\n/g, '');
+      for (const name of ['media_0.m3u8', 'media_1.m3u8'])
+        writeFileSync(join(copy, `short_${name}`), shortened(textAt(copy, name)));
+      writeFileSync(join(copy, 'short.m3u8'), textAt(copy, 'master.m3u8').replaceAll('media_', 'short_media_'));
+    });
+    const signed = await sign('/v2/sync/c2pa/fragmented', sample, PATTERNS);
+    const params = { entries: ['short.m3u8'] };
+    const { state, publication } = await verify(signed, params);
+    assert.deepEqual([state, publication?.presentation], ['valid', 'as_signed']);
+    const other = copyOf(signed, (copy) => {
+      for (const kind of [0, 1]) cpSync(join(copy, `fragment-${kind}-2.m4s`), join(copy, `fragment-${kind}-1.m4s`));
+    });
+    const changed = (await verify(other, params)).publication;
+    assert.equal(changed?.presentation, 'changed');
+    const files = changed.first.filter(({ part }) => part === 'files').map(({ file }) => file);
+    assert.deepEqual(files, ['short_media_0.m3u8', 'short_media_1.m3u8']);
+  });
+
+  test('is found for each of two programmes whose playlists have the same bytes', async () => {
+    const films = join(temporaryFolder(), 'films');
+    for (const language of ['de', 'en']) cpSync(SAMPLE, join(films, language), { recursive: true });
+    const signed = await sign('/v2/sync/c2pa/fragmented', films, PATTERNS);
+    for (const language of ['de', 'en']) {
+      const verification = await verify(join(signed, language));
+      assert.deepEqual(told(verification), { state: 'valid', presentation: 'as_signed', first: [] }, language);
+    }
+  });
+
   test('is changed by an entry that nobody signed, beside several publications', async () => {
     const root = join(temporaryFolder(), 'site');
     cpSync(packaged, join(root, 'first'), { recursive: true });

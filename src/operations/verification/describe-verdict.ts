@@ -8,6 +8,7 @@ import { describePart, partKey } from '#publications/media-part.ts';
 import {
   type Deviation,
   type FoundInPlaylist,
+  isOfPlaylists,
   type OfficialReading,
   PRESENTATION_LABEL,
   type PresentationDifference,
@@ -160,7 +161,7 @@ export function presentationCodes({ presentation }: VerifiedPublication): Verifi
   return [{ code: `${PRESENTATION_LABEL}.unknown`, kind: 'informational', explanation, count: 1 }];
 }
 
-/** A deviation; `isOfPlaylists` where signed playlists would say the same: media that they leave out, repeat or do not bind. */
+/** A deviation; `isOfPlaylists` where signed playlists may say it themselves. */
 interface FoundDeviation {
   readonly deviation: PublicationDeviation;
   readonly isOfPlaylists: boolean;
@@ -179,7 +180,7 @@ function deviationsOf(
     const known = new Set(deviations.flatMap(({ file }) => (file === null ? [] : [partKey(file)])));
     const own = deviations.map((deviation) => ({
       deviation: describeDeviation(deviation, index, nameOf),
-      isOfPlaylists: deviation.isOfPlaylist || deviation.kind === 'unsigned',
+      isOfPlaylists: isOfPlaylists(deviation),
     }));
     const others = (readings.get(index) ?? []).filter(({ part }) => !known.has(partKey(part)));
     if (others.length === 0) return own;

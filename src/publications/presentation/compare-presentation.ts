@@ -1,10 +1,10 @@
 import {
   base64,
-  digestOfFiles,
   digestOfList,
   type HashedPlaylist,
   listPlaylists,
   type Presentation,
+  type PresentationDigest,
   type PresentationList,
   type SignedPlaylist,
 } from './presentation.ts';
@@ -47,7 +47,12 @@ export function comparePresentation(
   playlists: readonly ComparedPlaylist[],
   otherPaths: readonly string[],
 ): PresentationComparison {
-  return 'uris' in signed ? compareList(signed, playlists, otherPaths) : compareDigest(signed.hash, playlists);
+  return 'uris' in signed ? compareList(signed, playlists, otherPaths) : compareDigest(signed, playlists);
+}
+
+/** Returns true where all signed fragments that a playlist names are known. */
+function knows({ fragments }: HashedPlaylist): boolean {
+  return fragments !== undefined;
 }
 
 function compareList(
@@ -55,7 +60,18 @@ function compareList(
   playlists: readonly ComparedPlaylist[],
   otherPaths: readonly string[],
 ): PresentationComparison {
-  const relocate = relocationOf(uris, playlists);
+  const comparisons = relocationsOf(uris, playlists).map((relocate) =>
+    compareAt(relocate, uris, playlists, otherPaths),
+  );
+  return comparisons.reduce((best, each) => (each.differences.length < best.differences.length ? each : best));
+}
+
+function compareAt(
+  relocate: Relocation,
+  uris: readonly SignedPlaylist[],
+  playlists: readonly ComparedPlaylist[],
+  otherPaths: readonly string[],
+): PresentationComparison {
   const signedOf = new Map(uris.map((each) => [each.uri, each]));
   const differences = playlists.flatMap((playlist): PresentationDifference[] => {
     const moved = relocate(playlist);
@@ -63,8 +79,9 @@ function compareList(
     if (moved === null || signed === undefined) return [{ part: 'playlist', kind: 'added', playlist: playlist.path }];
     const isSame = signed.size === moved.sizeBytes && signed.hash === base64(moved.digest);
     if (!isSame) return [{ part: 'playlist', kind: 'altered', playlist: playlist.path }];
-    const files = moved.named.length === 0 ? undefined : base64(digestOfFiles(moved.named));
-    return files === signed.files ? [] : [{ part: 'files', kind: 'altered', playlist: playlist.path }];
+    const [here] = listPlaylists([moved]).uris;
+    const areSame = here?.files === signed.files && (!knows(moved) || here?.fragments === signed.fragments);
+    return areSame ? [] : [{ part: 'files', kind: 'altered', playlist: playlist.path }];
   });
   const there = [...playlists.map(({ path }) => path), ...otherPaths];
   const uriOf = (path: string): string | undefined => relocate({ ...NO_FILE, path })?.path.normalize('NFC');
@@ -79,11 +96,12 @@ function compareList(
   return { differences, absent: absent.filter((uri) => !needed.has(uri)) };
 }
 
-function compareDigest(hash: string, playlists: readonly ComparedPlaylist[]): PresentationComparison {
+function compareDigest(signed: PresentationDigest, playlists: readonly ComparedPlaylist[]): PresentationComparison {
   const folder = commonFolderOf(playlists.map(({ path }) => path));
-  const isSigned = [playlists, withoutFolder(playlists, folder)].some(
-    (each) => digestOfList(listPlaylists(each)).hash === hash,
-  );
+  const isSigned = [playlists, withoutFolder(playlists, folder)].some((each) => {
+    const { hash, fragments } = digestOfList(listPlaylists(each));
+    return hash === signed.hash && (!playlists.every(knows) || fragments === signed.fragments);
+  });
   return { differences: isSigned ? [] : [{ part: 'playlist', kind: 'unreadable', playlist: null }], absent: [] };
 }
 
@@ -93,22 +111,28 @@ const NO_FILE = { sizeBytes: 0, digest: new Uint8Array(), named: [] };
 type Relocation = (playlist: HashedPlaylist) => HashedPlaylist | null;
 
 /**
- * Finds where the root that was signed lies, by a playlist whose digest and the ending of whose path agree with a signed one;
- * entries first. The same root where none does.
+ * Finds where the root that was signed may lie: at the same place, and where the digest of a playlist and the ending of its path agree
+ * with those of a signed one. There are several where playlists of several programmes are alike.
  */
-function relocationOf(uris: readonly SignedPlaylist[], playlists: readonly ComparedPlaylist[]): Relocation {
+function relocationsOf(
+  uris: readonly SignedPlaylist[],
+  playlists: readonly ComparedPlaylist[],
+): readonly [Relocation, ...Relocation[]] {
   const byHash = Map.groupBy(uris, ({ hash }) => hash);
-  const ordered = [...playlists].sort((first, second) => Number(second.isEntry) - Number(first.isEntry));
-  const found = ordered.flatMap(({ path, digest }) =>
-    (byHash.get(base64(digest)) ?? []).flatMap(({ uri }) => {
-      const here = path.normalize('NFC');
-      if (here === uri || here.endsWith(`/${uri}`))
-        return { above: here.slice(0, here.length - uri.length), below: '' };
-      return uri.endsWith(`/${here}`) ? { above: '', below: uri.slice(0, uri.length - here.length) } : [];
-    }),
-  );
-  const same = found.find(({ above, below }) => above === '' && below === '');
-  const { above, below } = same ?? found[0] ?? { above: '', below: '' };
+  const found = new Map<string, Relocation>();
+  for (const { path, digest } of playlists) {
+    const here = path.normalize('NFC');
+    for (const { uri } of byHash.get(base64(digest)) ?? []) {
+      const above = here.endsWith(`/${uri}`) ? here.slice(0, here.length - uri.length) : '';
+      const below = uri.endsWith(`/${here}`) ? uri.slice(0, uri.length - here.length) : '';
+      if (above !== below) found.set(`${above}\n${below}`, relocation(above, below));
+    }
+  }
+  return [relocation('', ''), ...found.values()];
+}
+
+/** Moves what lies below the folder `above` to below the folder `below`. */
+function relocation(above: string, below: string): Relocation {
   const move = <File extends { readonly path: string }>(file: File): File | null => {
     const path = file.path.normalize('NFC');
     return path.startsWith(above) ? { ...file, path: below + path.slice(above.length) } : null;

@@ -5,7 +5,16 @@ import { FolderIndex } from '../playlists/folder-index.ts';
 import { filesNamedBy } from '../playlists/other-files.ts';
 import type { HlsPlaylist } from '../playlists/playlist-document.ts';
 import { parsePlaylist, readPlaylistText } from '../playlists/read-playlists.ts';
-import { type BoundInit, type HashedFile, type HashedPlaylist, isPresented } from './presentation.ts';
+import {
+  type BoundFragment,
+  type BoundInit,
+  type HashedFile,
+  type HashedPlaylist,
+  isPresented,
+} from './presentation.ts';
+
+/** What binds a part of a signed rendition; `other` for a fragment that is not as it was signed. */
+export type BoundPart = BoundInit | BoundFragment | 'other';
 
 /** Files that are hashed at once. */
 const MAX_CONCURRENT_FILES = 8;
@@ -20,8 +29,8 @@ export interface PlaylistText extends HashedFile {
 /** A folder with playlists whose files are hashed. */
 export interface PresentedFolder {
   readonly folder: Pick<SourceFolder, 'name' | 'files' | 'open'>;
-  /** Returns the Merkle map of an init segment, `fragment` for a signed fragment, and null for any other file. */
-  bindingOf(path: string): BoundInit | 'fragment' | null;
+  /** Returns what binds an init segment or a fragment of a signed rendition; null for any other file. */
+  bindingOf(path: string): BoundPart | null;
   /** Hashes a file of the folder; null where it is not there. */
   hash(path: string): Promise<HashedFile | null>;
 }
@@ -45,14 +54,19 @@ export async function hashNamedFiles(
   for (const playlist of playlists) {
     const { path, sizeBytes, digest } = playlist;
     const named = (await unlessMalformed(namedFiles(located, index, playlist, signal))) ?? [];
-    const stated = named.filter((each) => bindingOf(each) !== 'fragment' && !isPresented(each) && !others.has(each));
-    const files = await mapConcurrent(stated, MAX_CONCURRENT_FILES, async (each) => {
-      const bound = bindingOf(each);
-      return bound === null || bound === 'fragment' ? await hash(each) : bound;
-    });
-    hashed.push({ path, sizeBytes, digest, named: files.filter((file) => file !== null) });
+    const bound = named.map((each) => [each, bindingOf(each)] as const);
+    const stated = bound.filter(([each, part]) => !isFragment(part) && !isPresented(each) && !others.has(each));
+    const files = await mapConcurrent(stated, MAX_CONCURRENT_FILES, async ([each, part]) =>
+      part !== null && part !== 'other' && 'path' in part ? part : await hash(each),
+    );
+    const fragments = bound.flatMap(([, part]) => (isFragment(part) && part !== 'other' ? [part] : []));
+    hashed.push({ path, sizeBytes, digest, named: files.filter((file) => file !== null), fragments });
   }
   return hashed;
+}
+
+function isFragment(part: BoundPart | null): part is BoundFragment | 'other' {
+  return part === 'other' || (part !== null && 'location' in part);
 }
 
 async function namedFiles(

@@ -29,9 +29,20 @@ export interface BoundInit {
   readonly localId: number;
 }
 
-/** A playlist of a publication, and the files that it names, in the order of their first mention: all but signed fragments. */
+/** A signed fragment: its position, from 0, among the `count` fragments that a Merkle map of the manifest binds. */
+export interface BoundFragment {
+  readonly uniqueId: number;
+  readonly localId: number;
+  readonly location: number;
+  readonly count: number;
+}
+
+/** A playlist of a publication, and the files that it names, in the order of their first mention. */
 export interface HashedPlaylist extends HashedFile {
+  /** All but signed fragments. */
   readonly named: readonly (HashedFile | BoundInit)[];
+  /** The signed fragments; absent where some are not known, and nothing can be said about all. */
+  readonly fragments?: readonly BoundFragment[];
 }
 
 /** A playlist as the assertion states it: `c2pa.hash.collection.data` has the same shape, without `files`. */
@@ -43,6 +54,8 @@ export interface SignedPlaylist {
   readonly hash: string;
   /** The digest over the files that it names, in base64; absent where it names none. */
   readonly files?: string;
+  /** The digest over the signed fragments that it names, in base64; absent where it names all of each map in the signed order. */
+  readonly fragments?: string;
 }
 
 /** The content of the assertion: a list of all playlists, or a digest over that list. */
@@ -59,6 +72,8 @@ export interface PresentationDigest {
   readonly count: number;
   /** SHA-256 in base64. */
   readonly hash: string;
+  /** A digest over those of the signed fragments that playlists name, in base64; absent where none has one. */
+  readonly fragments?: string;
 }
 
 /** Bytes of the list in a manifest; where it takes more, a digest stands instead of it. */
@@ -72,11 +87,12 @@ export function isPresented(path: string): boolean {
 /** Returns the list of the playlists of a publication. */
 export function listPlaylists(playlists: readonly HashedPlaylist[]): PresentationList {
   const uris = playlists.map(
-    ({ path, sizeBytes, digest, named }): SignedPlaylist => ({
+    ({ path, sizeBytes, digest, named, fragments = [] }): SignedPlaylist => ({
       uri: path.normalize('NFC'),
       size: sizeBytes,
       hash: base64(digest),
       ...(named.length > 0 && { files: base64(digestOfFiles(named)) }),
+      ...(!areWhole(fragments) && { fragments: base64(digestOfFragments(fragments)) }),
     }),
   );
   return { uris: uris.sort(byUri) };
@@ -100,10 +116,14 @@ const LARGEST_SIZE_BYTES = Number.MAX_SAFE_INTEGER;
 export function placeholderList(paths: readonly string[]): PresentationList {
   const digest = new Uint8Array(DIGEST_SIZE_BYTES);
   const file = { path: '', sizeBytes: LARGEST_SIZE_BYTES, digest };
-  return listPlaylists(paths.map((path) => ({ ...file, path, named: [file] })));
+  const fragments = [{ uniqueId: 0, localId: 0, location: 1, count: 1 }];
+  return listPlaylists(paths.map((path) => ({ ...file, path, named: [file], fragments })));
 }
 
-/** Returns a digest over a list: SHA-256 of the deterministic CBOR (RFC 8949 §4.2.1) of `[[uri, size, hash, files or null], …]`. */
+/**
+ * Returns a digest over a list: SHA-256 of the deterministic CBOR (RFC 8949 §4.2.1) of `[[uri, size, hash, files or null], …]`, and
+ * apart from it, because players do not know all fragments, of `[[uri, fragments], …]`.
+ */
 export function digestOfList({ uris }: PresentationList): PresentationDigest {
   const rows = uris.map(({ uri, size, hash, files }) => [
     uri,
@@ -111,7 +131,12 @@ export function digestOfList({ uris }: PresentationList): PresentationDigest {
     bytesOf(hash),
     files === undefined ? null : bytesOf(files),
   ]);
-  return { count: uris.length, hash: base64(digestOf(rows)) };
+  const partial = uris.flatMap(({ uri, fragments }) => (fragments === undefined ? [] : [[uri, bytesOf(fragments)]]));
+  return {
+    count: uris.length,
+    hash: base64(digestOf(rows)),
+    ...(partial.length > 0 && { fragments: base64(digestOf(partial)) }),
+  };
 }
 
 /**
@@ -124,6 +149,22 @@ export function digestOfFiles(files: HashedPlaylist['named']): Uint8Array {
     return 'digest' in file ? [uri, file.sizeBytes, new Uint8Array(file.digest)] : [uri, file.uniqueId, file.localId];
   });
   return digestOf(rows);
+}
+
+/**
+ * Returns true where fragments are all of each map, in the signed order: nothing more is to be said of them. Else other signed
+ * fragments at their paths would play in their place, because no tree binds a path.
+ */
+function areWhole(fragments: readonly BoundFragment[]): boolean {
+  const ofMaps = Map.groupBy(fragments, ({ uniqueId, localId }) => `${uniqueId}/${localId}`);
+  return [...ofMaps.values()].every(
+    (own) => own.every(({ location }, index) => location === index) && own.length === own[0]?.count,
+  );
+}
+
+/** Returns the digest over fragments: SHA-256 of the deterministic CBOR of `[[uniqueId, localId, location], …]`. */
+export function digestOfFragments(fragments: readonly BoundFragment[]): Uint8Array {
+  return digestOf(fragments.map(({ uniqueId, localId, location }) => [uniqueId, localId, location]));
 }
 
 function digestOf(rows: readonly unknown[]): Uint8Array {

@@ -26,11 +26,13 @@ const size = z.int().nonnegative();
 const list = z.strictObject({
   ...head,
   uris: z
-    .array(z.strictObject({ uri, size, hash: digest, files: digest.exactOptional() }))
+    .array(
+      z.strictObject({ uri, size, hash: digest, files: digest.exactOptional(), fragments: digest.exactOptional() }),
+    )
     .max(MAX_PLAYLISTS)
     .refine((uris) => new Set(uris.map((playlist) => playlist.uri)).size === uris.length),
 });
-const digestOnly = z.strictObject({ ...head, count: size, hash: digest });
+const digestOnly = z.strictObject({ ...head, count: size, hash: digest, fragments: digest.exactOptional() });
 const versioned = z.looseObject({ version: z.int() });
 
 /**

@@ -11,8 +11,8 @@ import type { VerifiedManifest } from '../verification/publication-verdict.ts';
 import type { RenditionReading } from '../verification/verify-renditions.ts';
 import { mapOf } from '../verification/verify-sequence.ts';
 import { type ComparedPlaylist, comparePresentation, type PresentationDifference } from './compare-presentation.ts';
-import { hashNamedFiles, type PlaylistText, textOf } from './hash-playlists.ts';
-import { type BoundInit, type HashedFile, isPresented } from './presentation.ts';
+import { type BoundPart, hashNamedFiles, type PlaylistText, textOf } from './hash-playlists.ts';
+import { type HashedFile, isPresented } from './presentation.ts';
 import { type PresentationReading, readPresentation, type UnreadPresentation } from './stored-presentation.ts';
 
 /** Playlists that no manifest signs, or those of one that were compared with what it signs. */
@@ -31,8 +31,8 @@ export interface PresentingManifest {
   /** Equal for copies of one manifest, whatever differs in bytes that nobody signed. */
   readonly id: string;
   readonly presentation: PresentationReading;
-  /** The files of its renditions by path: the Merkle map of an init segment, `fragment` for another part. */
-  readonly bindings: ReadonlyMap<string, BoundInit | 'fragment'>;
+  /** The files of its renditions by path. */
+  readonly bindings: ReadonlyMap<string, BoundPart>;
 }
 
 /** The playlists of a folder that are verified, by the entries that lead to them. */
@@ -40,13 +40,15 @@ interface PresentedPlaylists extends Pick<ListedPublication, 'playlists' | 'name
   readonly folder: SourceFolder;
   /** True where the entries were chosen; else all playlists of the folder are compared. */
   readonly areChosen: boolean;
+  /** True where every part that is there is as it was signed; else the positions of fragments are not compared. */
+  readonly arePartsIntact: boolean;
   /** Returns the manifests of the media that an entry reaches. */
   manifestsOf(entry: Entry): readonly PresentingManifest[];
 }
 
 /** Compares the playlists of a folder with the presentations of the manifests that their media carry. */
 export async function verifyPresentation(
-  { folder, playlists, names: namesOf, entries, areChosen, manifestsOf }: PresentedPlaylists,
+  { folder, playlists, names: namesOf, entries, areChosen, arePartsIntact, manifestsOf }: PresentedPlaylists,
   signal: AbortSignal,
 ): Promise<VerifiedPresentation> {
   const byManifest = new Map<string, { manifest: PresentingManifest; entries: Entry[] }>();
@@ -90,10 +92,11 @@ export async function verifyPresentation(
       signal,
     );
     const isEntry = new Set(own.map(({ path }) => path));
-    const all = hashed.map((playlist): ComparedPlaylist => {
+    const all = hashed.map(({ fragments, ...playlist }): ComparedPlaylist => {
       const names = namesOf.get(playlist.path) ?? [];
       const isHlsMedia = documents.get(playlist.path)?.kind === 'hls-media';
-      return { ...playlist, isEntry: isEntry.has(playlist.path), isHlsMedia, names };
+      const positions = arePartsIntact && fragments !== undefined ? { fragments } : {};
+      return { ...playlist, ...positions, isEntry: isEntry.has(playlist.path), isHlsMedia, names };
     });
     const others = presented.filter((path) => !paths.has(path));
     const { differences, absent } = comparePresentation(presentation, all, others);
@@ -123,17 +126,23 @@ export function manifestsByEntry(
   );
   const presenting = manifests.map(({ store }, number): PresentingManifest => {
     const id = itemAt(idOf, number);
-    const bindings: [string, BoundInit | 'fragment'][] = [];
-    for (const { listed, read } of renditionsOf.get(id) ?? []) {
-      for (const { path } of listed.present.fragments) bindings.push([path, 'fragment']);
-      const map = read === null ? null : mapOf(read);
-      const { path } = listed.init;
-      if (map !== null) bindings.push([path, { path, uniqueId: map.uniqueId, localId: map.localId }]);
-    }
-    return { id, presentation: readPresentation(store), bindings: new Map(bindings) };
+    const bindings = new Map((renditionsOf.get(id) ?? []).flatMap(bindingsOf));
+    return { id, presentation: readPresentation(store), bindings };
   });
   const manifestOf = new Map(renditions.map(({ listed, read }) => [partKey(listed.init), read?.manifest ?? null]));
   return ({ inits }) => inits.flatMap((init) => presenting[manifestOf.get(partKey(init)) ?? -1] ?? []);
+}
+
+/** Returns what binds the files of a rendition, by path. */
+function bindingsOf({ listed, read }: Pick<RenditionReading, 'listed' | 'read'>): [string, BoundPart][] {
+  const map = read === null ? null : mapOf(read);
+  const { uniqueId, localId, count } = map ?? { uniqueId: 0, localId: 0, count: 0 };
+  const parts = listed.present.fragments.map(({ path }, index): [string, BoundPart] => {
+    const location = read?.fragments[index]?.found.find((found) => found.isBound && found.map === map)?.location;
+    return [path, location === undefined ? 'other' : { uniqueId, localId, location, count }];
+  });
+  const { path } = listed.init;
+  return map === null ? parts : [...parts, [path, { path, uniqueId, localId }]];
 }
 
 const NOT_SIGNED: VerifiedPresentation = { state: 'not_signed', differences: [], absent: [], problems: [] };

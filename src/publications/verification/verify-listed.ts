@@ -13,7 +13,13 @@ import type { VerifiedManifest } from './publication-verdict.ts';
 import type { StoredMap } from './stored-maps.ts';
 import type { TimesOf } from './timed-fragments.ts';
 import { verifyRanges } from './verify-ranges.ts';
-import { type RenditionReading, timesIn, type VerifiedRendition, verifyRenditions } from './verify-renditions.ts';
+import {
+  isOfPlaylists,
+  type RenditionReading,
+  timesIn,
+  type VerifiedRendition,
+  verifyRenditions,
+} from './verify-renditions.ts';
 import { verifyTimes } from './verify-times.ts';
 
 /** What playlists play, compared with what was signed. */
@@ -73,7 +79,9 @@ export async function verifyListed(
   const timesOf = timesIn(renditions);
   const times = verifyTimes(publication.listings, publication.choices, timesOf);
   const manifestsOf = manifestsByEntry(renditions, manifests);
-  const presentation = await verifyPresentation({ ...publication, folder, areChosen, manifestsOf }, signal);
+  const arePartsIntact = renditions.every(({ deviations }) => deviations.every(isOfPlaylists));
+  const presented = { ...publication, folder, areChosen, arePartsIntact, manifestsOf };
+  const presentation = await verifyPresentation(presented, signal);
   // A signed playlist that is not published offers what no other one does.
   const isPartly = areChosen || (presentation.state === 'as_signed' && presentation.absent.length > 0);
   return {

@@ -42,6 +42,11 @@ export interface Deviation {
   readonly isOfPlaylist: boolean;
 }
 
+/** Returns true for what signed playlists may say themselves: media that they leave out, repeat or do not bind. */
+export function isOfPlaylists({ isOfPlaylist, kind }: Pick<Deviation, 'isOfPlaylist' | 'kind'>): boolean {
+  return isOfPlaylist || kind === 'unsigned';
+}
+
 /** The verdict of one rendition. */
 export interface VerifiedRendition extends RenditionReading {
   /** Fragments that are at their position with the bytes that were signed, by `partKey`. */
