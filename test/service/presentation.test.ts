@@ -257,7 +257,10 @@ describe('the presentation of a publication', () => {
     });
     const changed = (await verify(other, params)).publication;
     assert.equal(changed?.presentation, 'changed');
-    const files = changed.first.filter(({ part }) => part === 'files').map(({ file }) => file);
+    const files = changed.first
+      .filter(({ part }) => part === 'files')
+      .map(({ file }) => file)
+      .sort();
     assert.deepEqual(files, ['short_media_0.m3u8', 'short_media_1.m3u8']);
   });
 
