@@ -35,6 +35,8 @@ interface C2paContent {
 /** Size of one read in bytes. */
 const READ_SIZE_BYTES = 1024 * 1024;
 const C2PA_UUID = 'd8fec3d61b0e483c92975828877ec481';
+/** A header with a size of 64 bits (ISO/IEC 14496-12 §4.2). */
+const MAX_HEADER_BYTES = 16;
 /** Extended type, version and flags. */
 const C2PA_HEAD_BYTES = 20;
 /** C2PA boxes of one part whose contents are kept; a part has one. */
@@ -85,15 +87,15 @@ class PartHash {
   readonly #c2pa: C2paContent[] = [];
   readonly #kept: Buffer[] = [];
   #keptBytes = 0;
-  /** The number of bytes at the start of a box that exclusions look at. */
-  readonly #lookedAtBytes: number;
+  /** The number of bytes at the start of a box that tell what it is, and that exclusions look at. */
+  readonly #headBytes: number;
 
   constructor(window: SlidingWindow, sizeBytes: number, hashing: PartHashing) {
     this.#window = window;
     this.#sizeBytes = sizeBytes;
     this.#hashing = hashing;
     const ends = hashing.exclusions.flatMap(({ data }) => data.map(({ offset, value }) => offset + value.length));
-    this.#lookedAtBytes = Math.max(0, ...ends);
+    this.#headBytes = Math.max(MAX_HEADER_BYTES + C2PA_HEAD_BYTES, ...ends);
     this.#bound = createHash(hashing.algorithm);
     this.#content = hashing.uncopied === undefined ? null : createHash('sha256');
   }
@@ -101,47 +103,35 @@ class PartHash {
   async run(): Promise<HashedPart> {
     let count = 0;
     for (let offset = 0; offset < this.#sizeBytes; ) {
-      const box = await this.#boxAt(offset, ++count === MAX_TOP_BOXES);
-      await this.#add(box);
+      const headBytes = Math.min(this.#headBytes, this.#sizeBytes - offset);
+      const head = this.#window.buffered(offset, headBytes) ?? (await this.#window.read(offset, headBytes));
+      const box = boxAt(head, offset, this.#sizeBytes - offset, ++count === MAX_TOP_BOXES);
+      await this.#add(box, head);
       offset += box.sizeBytes;
     }
     const content = this.#content?.digest() ?? Buffer.alloc(0);
     return { digest: this.#bound.digest(), content, c2pa: this.#c2pa, kept: this.#kept };
   }
 
-  /**
-   * Reads the box at an offset. One that does not fit, and everything behind the last that is looked at, is no box: its
-   * bytes are hashed whatever they say they are, so that no exclusion hides them. A size of zero means the end of the
-   * file (ISO/IEC 14496-12 §4.2).
-   */
-  async #boxAt(offset: number, isLast: boolean): Promise<FoundBox> {
-    const left = this.#sizeBytes - offset;
-    if (left < 8) return { type: '', offset, sizeBytes: left, headerSizeBytes: 0 };
-    const head = await this.#window.read(offset, Math.min(16, left));
-    const isWide = head.readUInt32BE(0) === 1 && head.length === 16;
-    const stated = isWide ? Number(head.readBigUInt64BE(8)) : head.readUInt32BE(0) || left;
-    const headerSizeBytes = isWide ? 16 : 8;
-    const isBox = stated >= headerSizeBytes && stated <= left && (!isLast || stated === left);
-    if (!isBox) return { type: '', offset, sizeBytes: left, headerSizeBytes: 0 };
-    return { type: head.toString('latin1', 4, 8), offset, sizeBytes: stated, headerSizeBytes };
-  }
-
-  async #add(box: FoundBox): Promise<void> {
+  async #add(box: FoundBox, head: Buffer): Promise<void> {
     const { type, offset, sizeBytes } = box;
-    const isC2pa = await this.#takeC2pa(box);
-    if (type === this.#hashing.kept && this.#keptBytes + sizeBytes <= MAX_KEPT_BYTES) {
+    const hashing = this.#hashing;
+    const isC2pa = isC2paBox(box, head);
+    const isLeftOut = isExcluded(type, sizeBytes, head, hashing.exclusions);
+    if (isC2pa) await this.#takeC2pa(box);
+    if (type === hashing.kept && this.#keptBytes + sizeBytes <= MAX_KEPT_BYTES) {
       this.#keptBytes += sizeBytes;
       this.#kept.push(Buffer.from(await this.#window.read(offset, sizeBytes)));
     }
-    const head = await this.#window.read(offset, Math.min(this.#lookedAtBytes, this.#sizeBytes - offset));
-    const isLeftOut = isExcluded(type, sizeBytes, head, this.#hashing.exclusions);
     // Nobody signed what a box holds that the hash leaves out: one that is misused counts as media.
     const isBound = !isLeftOut || (isExcludedType(type) && !(await this.#isOfItsType(box)));
-    const content = isC2pa || this.#hashing.uncopied?.includes(type) ? null : this.#content;
+    const content = isC2pa || hashing.uncopied?.includes(type) ? null : this.#content;
     if (!isBound && content === null) return;
-    if (isBound && type !== '' && this.#hashing.hashesOffsets) this.#bound.update(offsetBytes(offset));
+    if (isBound && type !== '' && hashing.hashesOffsets) this.#bound.update(offsetBytes(offset));
     for (let at = offset; at < offset + sizeBytes; ) {
-      const piece = await this.#window.readSome(at, offset + sizeBytes - at);
+      const left = offset + sizeBytes - at;
+      const piece =
+        this.#window.bufferedFrom(at, left) ?? (await this.#window.read(at, Math.min(left, READ_SIZE_BYTES)));
       if (isBound) this.#bound.update(piece);
       content?.update(piece);
       at += piece.length;
@@ -153,20 +143,36 @@ class PartHash {
     return isOfItsType(type, await this.#window.read(offset + headerSizeBytes, sizeBytes - headerSizeBytes));
   }
 
-  /** Keeps what a box holds where it is one of C2PA's, of whatever purpose. */
-  async #takeC2pa({ type, offset, sizeBytes, headerSizeBytes }: FoundBox): Promise<boolean> {
-    if (type !== 'uuid' || sizeBytes < headerSizeBytes + C2PA_HEAD_BYTES) return false;
-    const head = await this.#window.read(offset + headerSizeBytes, C2PA_HEAD_BYTES);
-    if (head.toString('hex', 0, 16) !== C2PA_UUID) return false;
+  /** Keeps what a C2PA box holds, of whatever purpose. */
+  async #takeC2pa({ offset, sizeBytes, headerSizeBytes }: FoundBox): Promise<void> {
     if (this.#c2pa.length === MAX_C2PA_BOXES) {
       this.#c2pa[MAX_C2PA_BOXES - 1] = { purpose: '', content: Buffer.alloc(0) };
-      return true;
+      return;
     }
     const start = headerSizeBytes + C2PA_HEAD_BYTES;
     const length = Math.min(sizeBytes - start, this.#hashing.c2paBoxMaxBytes);
     this.#c2pa.push(readPurpose(await this.#window.read(offset + start, length)));
-    return true;
   }
+}
+
+/**
+ * Returns the box at an offset by its first bytes. One that does not fit, and everything behind the last that is looked at, is
+ * no box: its bytes are hashed whatever they say they are, so that no exclusion hides them. A size of zero means the end
+ * of the file (ISO/IEC 14496-12 §4.2).
+ */
+function boxAt(head: Buffer, offset: number, left: number, isLast: boolean): FoundBox {
+  if (left < 8) return { type: '', offset, sizeBytes: left, headerSizeBytes: 0 };
+  const isWide = head.readUInt32BE(0) === 1 && left >= MAX_HEADER_BYTES;
+  const stated = isWide ? Number(head.readBigUInt64BE(8)) : head.readUInt32BE(0) || left;
+  const headerSizeBytes = isWide ? MAX_HEADER_BYTES : 8;
+  const isBox = stated >= headerSizeBytes && stated <= left && (!isLast || stated === left);
+  if (!isBox) return { type: '', offset, sizeBytes: left, headerSizeBytes: 0 };
+  return { type: head.toString('latin1', 4, 8), offset, sizeBytes: stated, headerSizeBytes };
+}
+
+function isC2paBox({ type, sizeBytes, headerSizeBytes }: FoundBox, head: Buffer): boolean {
+  if (type !== 'uuid' || sizeBytes < headerSizeBytes + C2PA_HEAD_BYTES) return false;
+  return head.toString('hex', headerSizeBytes, headerSizeBytes + 16) === C2PA_UUID;
 }
 
 function readPurpose(bytes: Buffer): C2paContent {
@@ -175,7 +181,7 @@ function readPurpose(bytes: Buffer): C2paContent {
 }
 
 function offsetBytes(offset: number): Buffer {
-  const bytes = Buffer.alloc(8);
+  const bytes = Buffer.allocUnsafe(8);
   bytes.writeBigUInt64BE(BigInt(offset));
   return bytes;
 }
@@ -200,27 +206,30 @@ class SlidingWindow {
   }
 
   async read(offset: number, length: number): Promise<Buffer> {
-    if (offset < this.#start || offset + length > this.#start + this.#bytes.length) {
-      const start = this.#range.offset + offset;
-      const aheadBytes = Math.max(length, Math.min(READ_SIZE_BYTES, this.#range.length - offset));
-      // Only a large manifest is larger than the buffer.
-      if (aheadBytes > this.#buffer.length) {
-        this.#bytes = await readRange(this.#source, start, aheadBytes, this.#signal);
-      } else {
-        this.#bytes = this.#buffer.subarray(0, aheadBytes);
-        await this.#source.read(this.#bytes, start, this.#signal);
-      }
-      this.#start = offset;
+    const buffered = this.buffered(offset, length);
+    if (buffered !== null) return buffered;
+    const start = this.#range.offset + offset;
+    const aheadBytes = Math.max(length, Math.min(READ_SIZE_BYTES, this.#range.length - offset));
+    // Only a large manifest is larger than the buffer.
+    if (aheadBytes > this.#buffer.length) {
+      this.#bytes = await readRange(this.#source, start, aheadBytes, this.#signal);
+    } else {
+      this.#bytes = this.#buffer.subarray(0, aheadBytes);
+      await this.#source.read(this.#bytes, start, this.#signal);
     }
-    return this.#bytes.subarray(offset - this.#start, offset - this.#start + length);
+    this.#start = offset;
+    return this.#bytes.subarray(0, length);
   }
 
-  /**
-   * Returns at least one byte and at most `maxLength`: what was read ahead already, else as much as is read at once.
-   */
-  async readSome(offset: number, maxLength: number): Promise<Buffer> {
-    const end = this.#start + this.#bytes.length;
-    const isAhead = offset >= this.#start && offset < end;
-    return await this.read(offset, Math.min(maxLength, isAhead ? end - offset : READ_SIZE_BYTES));
+  /** Returns the bytes if all of them were read ahead, else null: avoids an `await` for each box of a small part. */
+  buffered(offset: number, length: number): Buffer | null {
+    const start = offset - this.#start;
+    return start >= 0 && start + length <= this.#bytes.length ? this.#bytes.subarray(start, start + length) : null;
+  }
+
+  /** Returns the bytes that were read ahead from an offset on, at most `maxLength`; null for none. */
+  bufferedFrom(offset: number, maxLength: number): Buffer | null {
+    const ahead = this.#start + this.#bytes.length - offset;
+    return ahead > 0 ? this.buffered(offset, Math.min(ahead, maxLength)) : null;
   }
 }

@@ -145,8 +145,9 @@ export interface RunTimes {
 }
 
 function timesOfRun(traf: Box, tracks: InitTimes): RunTimes | null {
-  const tfhd = traf.descendant('tfhd');
-  const tfdt = traf.descendant('tfdt');
+  const boxes = [...traf.children()];
+  const tfhd = boxes.find(({ type }) => type === 'tfhd');
+  const tfdt = boxes.find(({ type }) => type === 'tfdt');
   if (tfhd === undefined || tfdt === undefined) return null;
   const header = new BoxFields(tfhd);
   const { flags } = header.versionAndFlags();
@@ -159,8 +160,9 @@ function timesOfRun(traf: Box, tracks: InitTimes): RunTimes | null {
   let ticks = 0;
   let sampleCount = 0;
   let first = Number.POSITIVE_INFINITY;
-  for (const trun of traf.descendants('trun')) {
-    const run = readRun(trun, sampleDuration);
+  for (const box of boxes) {
+    if (box.type !== 'trun') continue;
+    const run = readRun(box, sampleDuration);
     first = Math.min(first, ticks + run.first);
     ticks += run.ticks;
     sampleCount += run.sampleCount;

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { rowLengths } from '#bytes/merkle-tree.ts';
 import type { HashAlgorithm } from '#bytes/splice-plan.ts';
@@ -52,15 +52,14 @@ export function isBound(
   let digest = leaf;
   let position = location;
   let used = 0;
-  for (const length of rowLengths(map.count)) {
-    if (length === map.hashes.length) break;
+  for (let length = map.count; length > 1 && length !== map.hashes.length; length = Math.ceil(length / 2)) {
     const isRight = position % 2 === 1;
     if (isRight || position + 1 < length) {
       const sibling = hashes?.[used];
       if (sibling === undefined) return false;
       used += 1;
       const [left, right] = isRight ? [sibling, digest] : [digest, sibling];
-      digest = createHash(algorithm).update(left).update(right).digest();
+      digest = hash(algorithm, Buffer.concat([left, right]), 'buffer');
     }
     position = Math.floor(position / 2);
   }
