@@ -64,16 +64,16 @@ export class Box {
    * or `BMFF_TOO_MANY_BOXES`.
    */
   *children(skipBytes = 0): Generator<Box> {
-    let position = this.header.headerSizeBytes + skipBytes;
-    for (let count = 0; position + BOX_HEADER_SIZE_BYTES <= this.bytes.length; count += 1) {
-      const header = parseBoxHeader(this.bytes.subarray(position), this.header.offset + position, this.endOffset);
+    let count = 0;
+    for (const header of boxHeadersIn(this.bytes, this.header.headerSizeBytes + skipBytes, this.header.offset)) {
       if (header.sizeForm === 'to-end') return;
       requireFit(header, this);
       if (count === MAX_CHILD_BOXES) {
         throw new AppError('BMFF_TOO_MANY_BOXES', { name: this.fileName, offset: header.offset, maxBoxes: count });
       }
-      yield new Box(this.fileName, header, this.bytes.subarray(position, position + header.sizeBytes), this);
-      position += header.sizeBytes;
+      const start = header.offset - this.header.offset;
+      yield new Box(this.fileName, header, this.bytes.subarray(start, start + header.sizeBytes), this);
+      count += 1;
     }
   }
 
@@ -179,8 +179,21 @@ export function parseBoxHeader(bytes: Buffer, offset: number, parentEndOffset: n
   return { type, offset, sizeBytes, headerSizeBytes: MAX_BOX_HEADER_SIZE_BYTES, sizeForm: 'large' };
 }
 
+/**
+ * Yields the headers of consecutive boxes in memory, from `start` to the last with 8 bytes. `bytes` begin at `offset` of the
+ * file. The last header may have an impossible size.
+ */
+export function* boxHeadersIn(bytes: Buffer, start = 0, offset = 0): Generator<BoxHeader> {
+  for (let at = start; at + BOX_HEADER_SIZE_BYTES <= bytes.length; ) {
+    const header = parseBoxHeader(bytes.subarray(at), offset + at, offset + bytes.length);
+    yield header;
+    if (header.sizeBytes < header.headerSizeBytes) return;
+    at += header.sizeBytes;
+  }
+}
+
 /** Tells whether the size of a box is possible at its position. */
-function fitsInto({ offset, sizeBytes, headerSizeBytes }: BoxHeader, parentEndOffset: number): boolean {
+export function fitsInto({ offset, sizeBytes, headerSizeBytes }: BoxHeader, parentEndOffset: number): boolean {
   return sizeBytes >= headerSizeBytes && offset + sizeBytes <= parentEndOffset;
 }
 

@@ -1,4 +1,4 @@
-import { BOX_HEADER_SIZE_BYTES } from './boxes.ts';
+import { boxHeadersIn } from './boxes.ts';
 
 // BMFF hashes leave out `ftyp` and `mfra` as wholes (C2PA 2.2 §18.7.3): anybody can write into them. Players that look for the
 // container of a file by its bytes must find no other one there.
@@ -34,12 +34,10 @@ function isFileType(content: Buffer): boolean {
 
 /** Tells whether a box holds indexes of fragments and nothing else (ISO/IEC 14496-12 §8.8.9). */
 function isRandomAccess(content: Buffer): boolean {
-  let at = 0;
-  while (at + BOX_HEADER_SIZE_BYTES <= content.length) {
-    const type = content.toString('latin1', at + 4, at + 8);
-    const sizeBytes = content.readUInt32BE(at);
-    if ((type !== 'tfra' && type !== 'mfro') || sizeBytes < BOX_HEADER_SIZE_BYTES) return false;
-    at += sizeBytes;
+  let end = 0;
+  for (const { type, offset, sizeBytes, sizeForm } of boxHeadersIn(content)) {
+    if ((type !== 'tfra' && type !== 'mfro') || sizeForm !== 'compact') return false;
+    end = offset + sizeBytes;
   }
-  return at === content.length;
+  return end === content.length;
 }

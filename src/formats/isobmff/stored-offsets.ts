@@ -1,13 +1,5 @@
 import { AppError } from '#errors/app-error.ts';
-import {
-  BOX_HEADER_SIZE_BYTES,
-  Box,
-  BoxFields,
-  type BoxHeader,
-  parseBoxHeader,
-  printableType,
-  requireFit,
-} from './boxes.ts';
+import { Box, BoxFields, type BoxHeader, boxHeadersIn, printableType, requireFit } from './boxes.ts';
 
 /** Boxes whose children C2PA readers parse, whether or not a player does. */
 const CONTAINER_TYPES = new Set(
@@ -253,21 +245,17 @@ export function checkNesting(box: Box, offsets: OffsetCollector, depth = 0): voi
   const first = firstChildPosition(box);
   if (first === null || depth > MAX_DEPTH) return;
   let position = box.header.headerSizeBytes + first;
-  for (let count = 0; count < MAX_CHILDREN && position < box.bytes.length; count += 1) {
-    const header = childHeader(box, position);
-    if (header === null) return offsets.addTrailingBytes(box, position);
+  let count = 0;
+  for (const header of boxHeadersIn(box.bytes, position, box.header.offset)) {
+    if (header.sizeForm === 'to-end' || header.sizeBytes < header.headerSizeBytes) break;
+    if (count === MAX_CHILDREN) return;
     requireFit(header, box);
     const bytes = box.bytes.subarray(position, position + header.sizeBytes);
     if (CONTAINER_TYPES.has(header.type)) checkNesting(new Box(box.fileName, header, bytes, box), offsets, depth + 1);
     position += header.sizeBytes;
+    count += 1;
   }
-}
-
-/** Returns the header of the child at `position`, or null where the bytes are not a box. */
-function childHeader({ bytes, header, endOffset }: Box, position: number): BoxHeader | null {
-  if (position + BOX_HEADER_SIZE_BYTES > bytes.length) return null;
-  const child = parseBoxHeader(bytes.subarray(position), header.offset + position, endOffset);
-  return child.sizeForm === 'to-end' || child.sizeBytes < child.headerSizeBytes ? null : child;
+  if (position < box.bytes.length) offsets.addTrailingBytes(box, position);
 }
 
 /** Returns null for a `meta` box that does not start with `hdlr` (ISO/IEC 14496-12 §8.11.1): its form is ambiguous. */

@@ -1,4 +1,4 @@
-import { printableType } from '#formats/isobmff-boxes.ts';
+import { boxHeadersIn, printableType } from '#formats/isobmff-boxes.ts';
 import { BrokenMedia } from '../probed-file.ts';
 
 /** Samples that a file of any size may declare without a byte for each of them. */
@@ -177,13 +177,7 @@ function* boxesIn(bytes: Buffer, start: number, end: number, depth = 0): Generat
 
 /** Yields the boxes directly in `[start, end)`. Like demuxers, reads one that exceeds its parent, and none after it. */
 function* childrenIn(bytes: Buffer, start: number, end: number): Generator<BoxSpan> {
-  for (let at = start; at + 8 <= end; ) {
-    const compact = bytes.readUInt32BE(at);
-    const isLarge = compact === 1 && at + 16 <= end;
-    const size = isLarge ? Number(bytes.readBigUInt64BE(at + 8)) : compact === 0 ? end - at : compact;
-    const boxEnd = Math.min(at + size, end);
-    yield { type: bytes.toString('latin1', at + 4, at + 8), start: at + (isLarge ? 16 : 8), end: boxEnd };
-    if (size < 8) return;
-    at += size;
+  for (const { type, offset, headerSizeBytes, sizeBytes } of boxHeadersIn(bytes.subarray(0, end), start)) {
+    yield { type, start: offset + headerSizeBytes, end: Math.min(offset + sizeBytes, end) };
   }
 }

@@ -1,6 +1,6 @@
-import type { ByteSource } from '#bytes/byte-source.ts';
-import { readRange } from '#bytes/byte-source.ts';
+import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
+import { parseBoxHeader } from '#formats/isobmff-boxes.ts';
 import type { ByteRange } from '../media-part.ts';
 import { MAX_LISTED_FRAGMENTS, MAX_SIDX_BOXES, MAX_SIDX_BYTES, MAX_SIDX_DEPTH } from './limits.ts';
 
@@ -105,13 +105,11 @@ export async function findTopBox(
 ): Promise<(ByteRange & { readonly type: string }) | null> {
   let offset = 0;
   for (let passed = 0; passed < MAX_BOXES_SKIPPED && offset + 16 <= source.sizeBytes; passed += 1) {
-    const header = await readRange(source, offset, 16, signal);
-    const type = header.toString('latin1', 4, 8);
-    const compact = header.readUInt32BE(0);
-    const length = compact === 1 ? Number(header.readBigUInt64BE(8)) : compact;
-    if (types.includes(type)) return { type, offset, length };
-    if (length < 8) return null;
-    offset += length;
+    const head = await readRange(source, offset, 16, signal);
+    const { type, sizeBytes, headerSizeBytes } = parseBoxHeader(head, offset, source.sizeBytes);
+    if (types.includes(type)) return { type, offset, length: sizeBytes };
+    if (sizeBytes < headerSizeBytes) return null;
+    offset += sizeBytes;
   }
   return null;
 }

@@ -1,7 +1,13 @@
 import { createHash, type Hash } from 'node:crypto';
 import { bufferPool } from '#bytes/buffers.ts';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
-import { isExcludedType, isOfItsType, MAX_EXCLUDED_BOX_BYTES } from '#formats/isobmff-boxes.ts';
+import {
+  fitsInto,
+  isExcludedType,
+  isOfItsType,
+  MAX_EXCLUDED_BOX_BYTES,
+  parseBoxHeader,
+} from '#formats/isobmff-boxes.ts';
 import type { ByteRange } from '../media-part.ts';
 import { isExcluded, type StoredBinding } from './stored-binding.ts';
 
@@ -105,7 +111,7 @@ class PartHash {
     for (let offset = 0; offset < this.#sizeBytes; ) {
       const headBytes = Math.min(this.#headBytes, this.#sizeBytes - offset);
       const head = this.#window.buffered(offset, headBytes) ?? (await this.#window.read(offset, headBytes));
-      const box = boxAt(head, offset, this.#sizeBytes - offset, ++count === MAX_TOP_BOXES);
+      const box = boxAt(head, offset, this.#sizeBytes, ++count === MAX_TOP_BOXES);
       await this.#add(box, head);
       offset += box.sizeBytes;
     }
@@ -160,14 +166,12 @@ class PartHash {
  * no box: its bytes are hashed whatever they say they are, so that no exclusion hides them. A size of zero means the end
  * of the file (ISO/IEC 14496-12 §4.2).
  */
-function boxAt(head: Buffer, offset: number, left: number, isLast: boolean): FoundBox {
-  if (left < 8) return { type: '', offset, sizeBytes: left, headerSizeBytes: 0 };
-  const isWide = head.readUInt32BE(0) === 1 && left >= MAX_HEADER_BYTES;
-  const stated = isWide ? Number(head.readBigUInt64BE(8)) : head.readUInt32BE(0) || left;
-  const headerSizeBytes = isWide ? MAX_HEADER_BYTES : 8;
-  const isBox = stated >= headerSizeBytes && stated <= left && (!isLast || stated === left);
-  if (!isBox) return { type: '', offset, sizeBytes: left, headerSizeBytes: 0 };
-  return { type: head.toString('latin1', 4, 8), offset, sizeBytes: stated, headerSizeBytes };
+function boxAt(head: Buffer, offset: number, endOffset: number, isLast: boolean): FoundBox {
+  const left = endOffset - offset;
+  const rest = { type: '', offset, sizeBytes: left, headerSizeBytes: 0 };
+  if (left < 8) return rest;
+  const box = parseBoxHeader(head, offset, endOffset);
+  return fitsInto(box, endOffset) && (!isLast || box.sizeBytes === left) ? box : rest;
 }
 
 function isC2paBox({ type, sizeBytes, headerSizeBytes }: FoundBox, head: Buffer): boolean {
