@@ -25,3 +25,4 @@ export {
 export { isExcludedType, isOfItsType, MAX_EXCLUDED_BOX_BYTES } from './isobmff/excluded-boxes.ts';
 export { offsetMark } from './isobmff/isobmff.ts';
 export { parseTrack, type Track } from './isobmff/layout.ts';
+export { parseSegmentIndex, type SegmentIndexFields } from './isobmff/segment-index.ts';

@@ -3,6 +3,7 @@ import { itemAt } from '#errors/assert.ts';
 import {
   type Box,
   BoxFields,
+  parseSegmentIndex,
   parseTrack,
   readWholeBox,
   type Track,
@@ -59,16 +60,12 @@ export async function readOtherTracks(source: ByteSource, signal: AbortSignal): 
  * between two boxes.
  */
 function refuseCutShort(sidx: Box, { sizeBytes }: ByteSource): void {
-  const fields = new BoxFields(sidx);
-  const { version } = fields.versionAndFlags();
-  fields.skip(version === 0 ? 12 : 16);
-  let end = sidx.endOffset + fields.uint(version === 0 ? 4 : 8);
-  fields.skip(2);
-  const count = fields.uint(2);
-  for (let index = 0; index < count; index += 1) {
-    end += fields.uint(4) & 0x7fffffff;
-    fields.skip(8);
-  }
+  const index = parseSegmentIndex(sidx.bytes.subarray(sidx.header.headerSizeBytes));
+  if (index === undefined) throw new BrokenMedia('is damaged: its segment index is shorter than what it counts');
+  const end = index.references.reduce(
+    (sum, reference) => sum + reference.sizeBytes,
+    sidx.endOffset + index.firstOffset,
+  );
   if (end > sizeBytes) throw new BrokenMedia(`is cut short: ${end - sizeBytes} bytes are missing at its end`);
 }
 

@@ -1,24 +1,17 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
-import { parseBoxHeader } from '#formats/isobmff-boxes.ts';
+import { parseBoxHeader, parseSegmentIndex, type SegmentIndexFields } from '#formats/isobmff-boxes.ts';
 import type { ByteRange } from '../media-part.ts';
 import { MAX_LISTED_FRAGMENTS, MAX_SIDX_BOXES, MAX_SIDX_BYTES, MAX_SIDX_DEPTH } from './limits.ts';
 
 /** The content of a segment index: consecutive subsegments on one timescale. */
-export interface SegmentIndex {
-  /** Ticks per second. */
-  readonly timescale: number;
-  /** Presentation time of the first subsegment, in ticks. */
-  readonly startTicks: bigint;
+export interface SegmentIndex extends Pick<SegmentIndexFields, 'timescale' | 'startTicks'> {
   readonly subsegments: readonly Subsegment[];
 }
 
 interface Subsegment extends ByteRange {
   readonly durationTicks: number;
 }
-
-/** `reference_type` and `referenced_size` share 32 bits, size in the lower 31; every reference takes 12 bytes. */
-const REFERENCE_SIZE_BYTES = 12;
 
 /** Size and type of a box, 32 bits each. */
 const HEADER_SIZE_BYTES = 8;
@@ -114,34 +107,11 @@ export async function findTopBox(
   return null;
 }
 
-interface ParsedSidx {
-  readonly sizeBytes: number;
-  readonly timescale: number;
-  readonly startTicks: bigint;
-  readonly firstOffset: number;
-  readonly references: readonly {
-    readonly isIndex: boolean;
-    readonly sizeBytes: number;
-    readonly durationTicks: number;
-  }[];
-}
+type ParsedSidx = SegmentIndexFields & { readonly sizeBytes: number };
 
 /** Parses a box; undefined where it is no whole sidx box. */
 function parseSidx(bytes: Buffer): ParsedSidx | undefined {
-  const sizeBytes = bytes.length;
-  if (bytes.toString('latin1', 4, 8) !== 'sidx' || sizeBytes < 32) return undefined;
-  const isWide = bytes[8] !== 0;
-  const timescale = bytes.readUInt32BE(16);
-  const countAt = isWide ? 38 : 30;
-  if (timescale === 0 || sizeBytes < countAt + 2) return undefined;
-  const startTicks = isWide ? bytes.readBigUInt64BE(20) : BigInt(bytes.readUInt32BE(20));
-  const firstOffset = isWide ? Number(bytes.readBigUInt64BE(28)) : bytes.readUInt32BE(24);
-  const count = bytes.readUInt16BE(countAt);
-  if (sizeBytes < countAt + 2 + count * REFERENCE_SIZE_BYTES) return undefined;
-  const references = Array.from({ length: count }, (_, index) => {
-    const at = countAt + 2 + index * REFERENCE_SIZE_BYTES;
-    const word = bytes.readUInt32BE(at);
-    return { isIndex: word >>> 31 === 1, sizeBytes: word & 0x7fffffff, durationTicks: bytes.readUInt32BE(at + 4) };
-  });
-  return { sizeBytes, timescale, startTicks, firstOffset, references };
+  if (bytes.toString('latin1', 4, HEADER_SIZE_BYTES) !== 'sidx') return undefined;
+  const index = parseSegmentIndex(bytes.subarray(HEADER_SIZE_BYTES));
+  return index === undefined || index.timescale === 0 ? undefined : { ...index, sizeBytes: bytes.length };
 }
