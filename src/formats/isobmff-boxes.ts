@@ -26,3 +26,4 @@ export { isExcludedType, isOfItsType, MAX_EXCLUDED_BOX_BYTES } from './isobmff/e
 export { offsetMark } from './isobmff/isobmff.ts';
 export { parseTrack, type Track } from './isobmff/layout.ts';
 export { parseSegmentIndex, type SegmentIndexFields } from './isobmff/segment-index.ts';
+export { editStartOf, fieldBehindTimes, handlerTypeIn } from './isobmff/track-boxes.ts';

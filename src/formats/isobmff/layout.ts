@@ -27,6 +27,7 @@ import {
   OffsetCollector,
   type StoredOffsets,
 } from './stored-offsets.ts';
+import { fieldBehindTimes, handlerTypeIn } from './track-boxes.ts';
 
 /** Size of one read of headers: it covers many small fragments, or the `moof` box of a large one. */
 const WINDOW_SIZE_BYTES = 256 * 1024;
@@ -339,19 +340,12 @@ export function parseTrack(trak: Box): Track {
 
 function trackIdOf(trak: Box): number | null {
   const tkhd = trak.descendant('tkhd');
-  if (tkhd === undefined) return null;
-  const fields = new BoxFields(tkhd);
-  const { version } = fields.versionAndFlags();
-  fields.skip(version === 1 ? 16 : 8); // creation_time and modification_time
-  return fields.uint(4);
+  return tkhd === undefined ? null : fieldBehindTimes(tkhd);
 }
 
 function handlerTypeOf(trak: Box): string {
   const hdlr = trak.descendant('mdia', 'hdlr');
-  if (hdlr === undefined) return '';
-  const fields = new BoxFields(hdlr);
-  fields.skip(8); // version and flags, and pre_defined (QuickTime's component type)
-  return fields.text(4);
+  return hdlr === undefined ? '' : handlerTypeIn(hdlr);
 }
 
 function holdsOnePicture(trak: Box): boolean {

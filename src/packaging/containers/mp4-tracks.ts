@@ -3,6 +3,7 @@ import { itemAt } from '#errors/assert.ts';
 import {
   type Box,
   BoxFields,
+  fieldBehindTimes,
   parseSegmentIndex,
   parseTrack,
   readWholeBox,
@@ -122,9 +123,7 @@ function statedSecondsOf(moov: Box): number | null {
   const mehd = moov.descendant('mvex', 'mehd');
   const mvhd = moov.descendant('mvhd');
   if (mehd === undefined || mvhd === undefined) return null;
-  const times = new BoxFields(mvhd);
-  times.skip(times.versionAndFlags().version === 0 ? 8 : 16);
-  const timescale = times.uint(4);
+  const timescale = fieldBehindTimes(mvhd);
   const fields = new BoxFields(mehd);
   const duration = fields.uint(fields.versionAndFlags().version === 0 ? 4 : 8);
   return duration === 0 || timescale === 0 ? null : duration / timescale;

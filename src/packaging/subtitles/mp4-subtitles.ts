@@ -1,6 +1,14 @@
 import { type ByteSource, ReadWindow } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
-import { Box, BoxFields, parseTrack, readWholeBox, walkTopLevelBoxes } from '#formats/isobmff-boxes.ts';
+import {
+  Box,
+  BoxFields,
+  editStartOf,
+  fieldBehindTimes,
+  parseTrack,
+  readWholeBox,
+  walkTopLevelBoxes,
+} from '#formats/isobmff-boxes.ts';
 import { MAX_MOVIE_BYTES, subtitleTraksIn } from '../containers/mp4-tracks.ts';
 import { parseTimedText } from './timed-text.ts';
 import { type Cue, MAX_SUBTITLES_BYTES, makeCue, parseSubtitles, type Subtitles } from './web-vtt.ts';
@@ -161,38 +169,12 @@ interface Clock {
 
 function clockOf(moov: Box, trak: Box): Clock {
   const timescale = timescaleOf(trak.descendant('mdia', 'mdhd'));
-  return { timescale, shiftSeconds: shiftOf(trak, timescaleOf(moov.descendant('mvhd')), timescale) };
+  const { emptyTicks, mediaTicks } = editStartOf(trak);
+  return { timescale, shiftSeconds: emptyTicks / timescaleOf(moov.descendant('mvhd')) - mediaTicks / timescale };
 }
 
-/**
- * Returns the timescale, which both headers have after their creation and modification times (ISO/IEC
- * 14496-12 §8.2.2, §8.4.2).
- */
 function timescaleOf(header: Box | undefined): number {
-  if (header === undefined) return 1;
-  const fields = new BoxFields(header);
-  fields.skip(fields.versionAndFlags().version === 0 ? 8 : 16);
-  return fields.uint(4) || 1;
-}
-
-/**
- * Returns the shift of an edit list, in seconds: empty edits delay a track, and the first other one may start within
- * the media (§8.6.6).
- */
-function shiftOf(trak: Box, movieTimescale: number, timescale: number): number {
-  const elst = trak.descendant('edts', 'elst');
-  if (elst === undefined) return 0;
-  const fields = new BoxFields(elst);
-  const widthBytes = fields.versionAndFlags().version === 0 ? 4 : 8;
-  const nowhere = 2 ** (widthBytes * 8) - 1;
-  let shiftSeconds = 0;
-  for (let left = fields.uint(4); left > 0; left -= 1) {
-    const [duration, mediaTime] = [fields.uint(widthBytes), fields.uint(widthBytes)];
-    if (mediaTime !== nowhere) return shiftSeconds - mediaTime / timescale;
-    shiftSeconds += duration / movieTimescale;
-    fields.skip(4); // the rate
-  }
-  return shiftSeconds;
+  return (header && fieldBehindTimes(header)) || 1;
 }
 
 async function readSamples(

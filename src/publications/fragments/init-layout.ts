@@ -1,5 +1,5 @@
 import { itemAt } from '#errors/assert.ts';
-import { BoxFields } from '#formats/isobmff-boxes.ts';
+import { fieldBehindTimes, handlerTypeIn } from '#formats/isobmff-boxes.ts';
 import type { ByteRange } from '../media-part.ts';
 import { isC2paBox, listTopBoxes, malformed, manifestIn, type PartReader, readBox, type TopBox } from './top-boxes.ts';
 
@@ -51,18 +51,8 @@ export async function readInitLayout(reader: PartReader): Promise<InitLayout> {
 
 async function readTracks(reader: PartReader, moov: TopBox): Promise<Pick<InitLayout, 'trackIds' | 'handlers'>> {
   const box = await readBox(reader, moov, MAX_MOOV_BYTES);
-  const trackIds = [...box.descendants('trak', 'tkhd')].map((tkhd) => {
-    const fields = new BoxFields(tkhd);
-    const { version } = fields.versionAndFlags();
-    // The creation and modification times are 64 bits wide in version 1.
-    fields.skip(version === 1 ? 16 : 8);
-    return fields.uint(4);
-  });
-  const handlers = [...box.descendants('trak', 'mdia', 'hdlr')].map((hdlr) => {
-    const fields = new BoxFields(hdlr);
-    fields.versionAndFlags();
-    fields.skip(4);
-    return fields.text(4);
-  });
-  return { trackIds, handlers };
+  return {
+    trackIds: [...box.descendants('trak', 'tkhd')].map(fieldBehindTimes),
+    handlers: [...box.descendants('trak', 'mdia', 'hdlr')].map(handlerTypeIn),
+  };
 }

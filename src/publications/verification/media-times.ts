@@ -1,5 +1,12 @@
 import { AppError } from '#errors/app-error.ts';
-import { Box, BoxFields, parseBoxHeader } from '#formats/isobmff-boxes.ts';
+import {
+  Box,
+  BoxFields,
+  editStartOf,
+  fieldBehindTimes,
+  handlerTypeIn,
+  parseBoxHeader,
+} from '#formats/isobmff-boxes.ts';
 import { type Codec, codecsOfTrack } from './codecs.ts';
 
 /** The times of a track in its init segment. */
@@ -54,48 +61,24 @@ export function initTimesIn(moov: Buffer): InitTimes {
         return [id, fields.uint(4)] as const;
       }),
     );
-    const movieTimescale = fieldBehindTimes(box.descendant('mvhd'));
+    const movieTimescale = fieldOf(box.descendant('mvhd'));
     return new Map([...box.descendants('trak')].map((trak) => timesOfTrack(trak, defaults, movieTimescale)));
   }, new Map<number, TrackTimes>());
 }
 
 function timesOfTrack(trak: Box, defaults: ReadonlyMap<number, number>, movieTimescale: number): [number, TrackTimes] {
-  const id = fieldBehindTimes(trak.descendant('tkhd'));
-  const timescale = fieldBehindTimes(trak.descendant('mdia', 'mdhd'));
+  const id = fieldOf(trak.descendant('tkhd'));
+  const timescale = fieldOf(trak.descendant('mdia', 'mdhd'));
   const hdlr = trak.descendant('mdia', 'hdlr');
-  const fields = hdlr === undefined ? null : new BoxFields(hdlr);
-  fields?.skip(8);
-  const { emptyTicks, mediaTicks } = readEditList(trak.descendant('edts', 'elst'));
+  const { emptyTicks, mediaTicks } = editStartOf(trak);
   const editStart = mediaTicks - (movieTimescale === 0 ? 0 : (emptyTicks * timescale) / movieTimescale);
-  const handler = fields?.text(4) ?? '';
+  const handler = hdlr === undefined ? '' : handlerTypeIn(hdlr);
   const codecs = readable(() => codecsOfTrack(trak, handler), []);
   return [id, { handler, codecs, timescale, sampleDuration: defaults.get(id) ?? 0, editStart }];
 }
 
-/** Reads where an edit list begins (ISO/IEC 14496-12 §8.6.6): ticks of the movie without media, and the media time behind them. */
-function readEditList(elst: Box | undefined): { emptyTicks: number; mediaTicks: number } {
-  let emptyTicks = 0;
-  if (elst === undefined) return { emptyTicks, mediaTicks: 0 };
-  const fields = new BoxFields(elst);
-  const size = fields.versionAndFlags().version === 1 ? 8 : 4;
-  const empty = size === 8 ? Number(0xffff_ffff_ffff_ffffn) : 0xffff_ffff;
-  for (let count = fields.uint(4); count > 0; count -= 1) {
-    const duration = fields.uint(size);
-    const mediaTicks = fields.uint(size);
-    fields.skip(4);
-    if (mediaTicks !== empty) return { emptyTicks, mediaTicks };
-    emptyTicks += duration;
-  }
-  return { emptyTicks, mediaTicks: 0 };
-}
-
-/** Returns the 32-bit field behind the creation and modification times of a full box, which are as long as its version says. */
-function fieldBehindTimes(box: Box | undefined): number {
-  if (box === undefined) return 0;
-  const fields = new BoxFields(box);
-  const { version } = fields.versionAndFlags();
-  fields.skip(version === 1 ? 16 : 8);
-  return fields.uint(4);
+function fieldOf(header: Box | undefined): number {
+  return header === undefined ? 0 : fieldBehindTimes(header);
 }
 
 /**
