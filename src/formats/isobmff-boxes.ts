@@ -3,6 +3,7 @@
  * on it; everything else in the folder serves its `FormatHandler` alone.
  */
 
+export { BMFF_HASH_ALGORITHM, bmffHash, offsetMark } from './isobmff/bmff-hash.ts';
 export {
   BOX_HEADER_SIZE_BYTES,
   Box,
@@ -23,7 +24,6 @@ export {
   walkTopLevelBoxes,
 } from './isobmff/boxes.ts';
 export { isExcludedType, isOfItsType, MAX_EXCLUDED_BOX_BYTES } from './isobmff/excluded-boxes.ts';
-export { offsetMark } from './isobmff/isobmff.ts';
 export { parseTrack, type Track } from './isobmff/layout.ts';
 export { parseSegmentIndex, type SegmentIndexFields } from './isobmff/segment-index.ts';
 export { editStartOf, fieldBehindTimes, handlerTypeIn } from './isobmff/track-boxes.ts';

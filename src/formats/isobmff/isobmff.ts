@@ -1,22 +1,16 @@
-import {
-  type HashAlgorithm,
-  type HashedInto,
-  outputLengthOf,
-  type PlanDigests,
-  type Splice,
-} from '#bytes/splice-plan.ts';
+import { type HashedInto, outputLengthOf, type PlanDigests, type Splice } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { FormatHandler } from '../format-handler.ts';
 import type { EmbeddingPlan, HardBinding } from '../hard-binding.ts';
+import { BMFF_EXCLUSIONS, BMFF_HASH_ALGORITHM, bmffHash, exclusion, offsetMark } from './bmff-hash.ts';
 import {
   BOX_HEADER_SIZE_BYTES,
-  C2PA_BOX_ID,
   c2paUuidBoxHead,
   isC2paBox,
   MAX_BOX_HEADER_SIZE_BYTES,
   type TopLevelBox,
 } from './boxes.ts';
-import { EXCLUDED_TYPES, isExcludedType } from './excluded-boxes.ts';
+import { isExcludedType } from './excluded-boxes.ts';
 import { type IsobmffLayout, readLayout } from './layout.ts';
 import { type Edit, moveOffsets, type Replacement } from './move-offsets.ts';
 
@@ -165,7 +159,7 @@ export function planEmbedding(layout: IsobmffLayout, manifestSizeBytes: number):
   const hashing = { algorithm: BMFF_HASH_ALGORITHM, ...(leafSizeBytes !== null && { leafSizeBytes }) };
   return {
     plan: { splices: writer.splices, hashing },
-    binding: (digests) => bmffHash(digests, leafSizeBytes),
+    binding: (digests) => bindingOf(digests, leafSizeBytes),
   };
 }
 
@@ -220,7 +214,6 @@ function isLikeBox({ length }: IsobmffLayout['tail']): boolean {
   return length >= BOX_HEADER_SIZE_BYTES;
 }
 
-const BMFF_HASH_ALGORITHM: HashAlgorithm = 'sha256';
 const DIGEST_SIZE_BYTES = 32;
 
 /**
@@ -264,38 +257,19 @@ function leavesOf(mdat: TopLevelBox): LeafPlan {
   return { count: Math.ceil(mediaBytes / sizeBytes), sizeBytes };
 }
 
-/**
- * Returns the offset marker that is hashed before each top-level box that is not excluded: 8 bytes (C2PA 2.2, §18.7.3).
- */
-export function offsetMark(position: number): Buffer {
-  const mark = Buffer.alloc(8);
-  mark.writeBigUInt64BE(BigInt(position));
-  return mark;
-}
-
-/** Returns the hard binding `c2pa.hash.bmff.v3` (C2PA 2.2, §18.7): flat, or with a Merkle tree over leaves of that size. */
-function bmffHash({ flat, leaves }: PlanDigests, leafSizeBytes: number | null): HardBinding {
-  const isMerkle = leafSizeBytes !== null;
-  const data = {
-    exclusions: [
-      exclusion('/uuid', { data: [{ offset: 8, value: [...C2PA_BOX_ID] }] }),
-      ...EXCLUDED_TYPES.map((type) => exclusion(`/${type}`)),
-      // A subset of length 0 extends to the end of the box.
-      ...(isMerkle ? [exclusion('/mdat', { subset: [{ offset: MDAT_HEAD_SIZE_BYTES, length: 0 }] })] : []),
-    ],
-    alg: BMFF_HASH_ALGORITHM,
-    hash: [...flat],
-    ...(isMerkle ? { merkle: [merkleMap(leaves, leafSizeBytes)] } : {}),
-    name: 'jumbf manifest',
-  };
-  return { label: 'c2pa.hash.bmff.v3', data };
+/** Returns the hard binding of a file: flat, or with a Merkle tree over leaves of that size. */
+function bindingOf({ flat, leaves }: PlanDigests, leafSizeBytes: number | null): HardBinding {
+  if (leafSizeBytes === null) return bmffHash(flat, []);
+  // A subset of length 0 extends to the end of the box.
+  const media = exclusion('/mdat', { subset: [{ offset: MDAT_HEAD_SIZE_BYTES, length: 0 }] });
+  return bmffHash(flat, [merkleMap(leaves, leafSizeBytes)], [...BMFF_EXCLUSIONS, media]);
 }
 
 /** Returns a hard binding of the same size as every other one with these leaves; null stands for none. */
 function placeholderBmffHash(leaves: LeafPlan | null): HardBinding {
   const digest = new Uint8Array(DIGEST_SIZE_BYTES);
   const digests = { flat: digest, leaves: new Array<Uint8Array>(leaves?.count ?? 0).fill(digest) };
-  return bmffHash(digests, leaves?.sizeBytes ?? null);
+  return bindingOf(digests, leaves?.sizeBytes ?? null);
 }
 
 function merkleMap(leaves: readonly Uint8Array[], leafSizeBytes: number) {
@@ -309,9 +283,4 @@ function merkleMap(leaves: readonly Uint8Array[], leafSizeBytes: number) {
     hashes: leaves.map((digest) => [...digest]),
     fixedBlockSize: leafSizeBytes,
   };
-}
-
-/** Returns an exclusion with unused fields as null: the SDK refuses one that lacks a field. */
-function exclusion(xpath: string, fields: object = {}) {
-  return { xpath, length: null, data: null, subset: null, version: null, flags: null, exact: null, ...fields };
 }

@@ -4,12 +4,9 @@ import { encodedLength } from 'cborg/length';
 import { buildRows, proofLength, proofOf, rowLengths } from '#bytes/merkle-tree.ts';
 import { itemAt } from '#errors/assert.ts';
 import type { HardBinding } from '#formats/hard-binding.ts';
-import { C2PA_BOX_ID, c2paUuidBox } from '#formats/isobmff-boxes.ts';
+import { BMFF_HASH_ALGORITHM, bmffHash, c2paUuidBox } from '#formats/isobmff-boxes.ts';
 
-/** The hash of fragments, init segments and the trees over them; readers are fastest at it, and all know it. */
-export const FRAGMENT_ALGORITHM = 'sha256';
-
-/** Length of its digests in bytes. */
+/** Length of a digest in bytes. */
 export const DIGEST_SIZE_BYTES = 32;
 
 /** The size of a rendition, known before anything is hashed. */
@@ -100,30 +97,24 @@ export function bindPublication(plans: readonly MapPlan[], digests: readonly Ren
   const maps = plans.map((plan, index) => {
     const { initHash, leaves } = itemAt(digests, index);
     assert.equal(leaves.length, plan.count, 'every fragment has a leaf');
-    return mapOf(plan, initHash, itemAt(buildRows(leaves, plan.levels, FRAGMENT_ALGORITHM), plan.levels));
+    return mapOf(plan, initHash, itemAt(buildRows(leaves, plan.levels, BMFF_HASH_ALGORITHM), plan.levels));
   });
-  return binding(maps);
+  return bmffHash(null, maps);
 }
 
 /** Returns a binding of exactly the final size, for measuring. */
 export function placeholderBinding(plans: readonly MapPlan[]): HardBinding {
   // A byte above 23 takes two bytes in CBOR where it is taken for a number, so that no encoding is underestimated.
   const digest = new Uint8Array(DIGEST_SIZE_BYTES).fill(0xff);
-  return binding(
+  return bmffHash(
+    null,
     plans.map((plan) => mapOf(plan, digest, Array(rowLengths(plan.count)[plan.levels] ?? 1).fill(digest))),
   );
 }
 
 function mapOf({ uniqueId, localId, count }: MapPlan, initHash: Uint8Array, row: readonly Uint8Array[]): object {
   const hashes = row.map((hash) => [...hash]);
-  return { uniqueId, localId, count, alg: FRAGMENT_ALGORITHM, initHash: [...initHash], hashes };
-}
-
-function binding(merkle: readonly object[]): HardBinding {
-  return {
-    label: 'c2pa.hash.bmff.v3',
-    data: { exclusions: bmffExclusions, alg: FRAGMENT_ALGORITHM, hash: null, merkle, name: 'jumbf manifest' },
-  };
+  return { uniqueId, localId, count, alg: BMFF_HASH_ALGORITHM, initHash: [...initHash], hashes };
 }
 
 /** Returns the size of the rows of the maps in a manifest, in bytes: digests and their CBOR heads alone. */
@@ -139,20 +130,11 @@ export function manifestRowsSizeBytes(plans: readonly MapPlan[]): number {
 export function merkleBoxesOf(plan: OpenMap, first: number, leaves: readonly Uint8Array[]): Uint8Array[] {
   assert.equal(first % 2 ** plan.levels, 0, 'a group begins where a node of the row in the manifest does');
   const { levels } = plan;
-  const rows = buildRows(leaves, levels, FRAGMENT_ALGORITHM);
+  const rows = buildRows(leaves, levels, BMFF_HASH_ALGORITHM);
   return leaves.map((_leaf, index) =>
     merkleBox({ ...plan, location: first + index, proof: proofOf(rows, index, levels) }),
   );
 }
-
-const everything = { length: null, data: null, subset: null, version: null, flags: null, exact: null };
-
-/** Exclusions of `c2pa.hash.bmff.v3`: C2PA's own boxes and the two that the specification requires. */
-export const bmffExclusions = [
-  { ...everything, xpath: '/uuid', data: [{ offset: 8, value: [...C2PA_BOX_ID] }] },
-  { ...everything, xpath: '/ftyp' },
-  { ...everything, xpath: '/mfra' },
-];
 
 /** The position of a fragment in its Merkle tree, and its proof (C2PA 2.2, §18.7). */
 interface MerkleBoxContent {

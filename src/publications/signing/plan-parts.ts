@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import type { Splice, SplicePlan } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
-import { c2paUuidBoxHead, isExcludedType, offsetMark } from '#formats/isobmff-boxes.ts';
+import { BMFF_HASH_ALGORITHM, c2paUuidBoxHead, isExcludedType, offsetMark } from '#formats/isobmff-boxes.ts';
 import { type FragmentLayout, type OutputPositions, outputPositions } from '../fragments/fragment-layout.ts';
 import type { InitLayout } from '../fragments/init-layout.ts';
 import type { TopBox } from '../fragments/top-boxes.ts';
-import { FRAGMENT_ALGORITHM } from './merkle-maps.ts';
 
 /** A fragment's output: what to write, and where the Merkle box goes once its proof is known. */
 export interface FragmentPlan {
@@ -32,7 +31,7 @@ export function planFragment(layout: FragmentLayout, merkleBoxSizeBytes: number)
     splices.push(...hashedBox(box, position, rewritten(layout, box, positions)));
   }
   assert(merkleBoxOffset >= 0, 'the layout has a moof');
-  return { plan: { splices, hashing: { algorithm: FRAGMENT_ALGORITHM } }, merkleBoxOffset };
+  return { plan: { splices, hashing: { algorithm: BMFF_HASH_ALGORITHM } }, merkleBoxOffset };
 }
 
 /** Returns a box that has to change, or null where it is copied. */
@@ -75,7 +74,7 @@ export function planInit(layout: InitLayout, manifestSizeBytes: number, leaveOut
     position += box.sizeBytes;
     if (box.type === 'ftyp') addManifest();
   }
-  return { splices, hashing: { algorithm: FRAGMENT_ALGORITHM } };
+  return { splices, hashing: { algorithm: BMFF_HASH_ALGORITHM } };
 }
 
 /** The bytes of a box as it is written, and as it was read. */

@@ -6,6 +6,7 @@ import {
   isExcludedType,
   isOfItsType,
   MAX_EXCLUDED_BOX_BYTES,
+  offsetMark,
   parseBoxHeader,
 } from '#formats/isobmff-boxes.ts';
 import type { ByteRange } from '../media-part.ts';
@@ -133,7 +134,7 @@ class PartHash {
     const isBound = !isLeftOut || (isExcludedType(type) && !(await this.#isOfItsType(box)));
     const content = isC2pa || hashing.uncopied?.includes(type) ? null : this.#content;
     if (!isBound && content === null) return;
-    if (isBound && type !== '' && hashing.hashesOffsets) this.#bound.update(offsetBytes(offset));
+    if (isBound && type !== '' && hashing.hashesOffsets) this.#bound.update(offsetMark(offset));
     for (let at = offset; at < offset + sizeBytes; ) {
       const left = offset + sizeBytes - at;
       const piece =
@@ -182,12 +183,6 @@ function isC2paBox({ type, sizeBytes, headerSizeBytes }: FoundBox, head: Buffer)
 function readPurpose(bytes: Buffer): C2paContent {
   const end = bytes.indexOf(0);
   return { purpose: bytes.toString('latin1', 0, Math.max(end, 0)), content: Buffer.from(bytes.subarray(end + 1)) };
-}
-
-function offsetBytes(offset: number): Buffer {
-  const bytes = Buffer.allocUnsafe(8);
-  bytes.writeBigUInt64BE(BigInt(offset));
-  return bytes;
 }
 
 /**

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import * as cborg from 'cborg';
 import { buildRows, proofOf } from '#bytes/merkle-tree.ts';
 import type { HashAlgorithm } from '#bytes/splice-plan.ts';
+import { BMFF_EXCLUSIONS } from '#formats/isobmff/bmff-hash.ts';
 import { c2paUuidBox } from '#formats/isobmff-boxes.ts';
 import type { Rendition } from '#publications/media-part.ts';
-import { bmffExclusions } from '#publications/signing/merkle-maps.ts';
 import { makeManifest } from '../manifests/make-manifest.ts';
 import type { TestIdentity } from '../manifests/test-identity.ts';
 import { topBoxesOf } from './signed-publication.ts';
@@ -91,7 +91,7 @@ function manifestOf(merkle: readonly object[], tool: OtherTool, index = 0): Prom
   const { label = 'c2pa.hash.bmff.v3', algorithm: alg = 'sha256', excluded = [], exclusions = [] } = tool;
   const further = excluded.map((type) => ({ ...everything, xpath: `/${type}` }));
   const data = {
-    exclusions: [...bmffExclusions, ...further, ...exclusions],
+    exclusions: [...BMFF_EXCLUSIONS, ...further, ...exclusions],
     alg,
     hash: null,
     merkle,
