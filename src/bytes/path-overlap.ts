@@ -12,7 +12,12 @@ export function doOverlap(one: string, other: string): boolean {
   return isSameOrInside(one, other) || isSameOrInside(other, one);
 }
 
-/** Lists the folders that a path lies in, the nearest first: `/a/b/c` lies in `/a/b`, `/a` and `/`. */
+/** Returns the folder of a relative path; the empty path for a file of the root. */
+export function folderOf(path: string): string {
+  return path.slice(0, Math.max(path.lastIndexOf('/'), 0));
+}
+
+/** Lists the folders that a path lies in, the nearest first: `/a/b/c` lies in `/a/b`, `/a` and `/`, `a/b/c` in `a/b` and `a`. */
 export function* foldersAbove(path: string): Generator<string> {
   for (let end = path.lastIndexOf('/'); end > 0; end = path.lastIndexOf('/', end - 1)) yield path.slice(0, end);
   if (path.startsWith('/') && path !== '/') yield '/';

@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import type { Dirent } from 'node:fs';
 import { lstat, mkdir, open, opendir, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { folderOf } from '#bytes/path-overlap.ts';
 import { replacedNameOf } from '#bytes/staged-name.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -155,7 +156,7 @@ async function makeFolders(tree: FolderTree, folders: Iterable<string>): Promise
 }
 
 async function syncAll(tree: FolderTree, paths: readonly string[]): Promise<void> {
-  const folders = new Set(paths.map((path) => path.slice(0, Math.max(path.lastIndexOf('/'), 0))));
+  const folders = new Set(paths.map(folderOf));
   await mapConcurrent([...folders], MAX_CONCURRENT_MOVES, (folder) => tree.in(folder, (handle) => handle.sync()));
 }
 

@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises';
-import { basename, dirname } from 'node:path';
+import { basename } from 'node:path';
+import { folderOf } from '#bytes/path-overlap.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
 import type { FolderHandle } from './folder-handle.ts';
 
@@ -28,8 +29,7 @@ export class FolderTree {
 
   /** Runs `use` with the open folder of a file. `entry` is a path to the file. */
   async at<Result>(path: string, use: (entry: string, folder: FolderHandle) => Promise<Result> | Result) {
-    const end = path.lastIndexOf('/');
-    return await this.in(path.slice(0, Math.max(end, 0)), (handle) => use(handle.entry(path.slice(end + 1)), handle));
+    return await this.in(folderOf(path), (handle) => use(handle.entry(basename(path)), handle));
   }
 
   /** Runs `use` with an open folder. */
@@ -74,8 +74,8 @@ export class FolderTree {
   }
 
   #handleAbove(folder: string): FolderHandle {
-    const above = dirname(folder);
-    return above === '.' ? this.#root : this.#enter(above).handle;
+    const above = folderOf(folder);
+    return above === '' ? this.#root : this.#enter(above).handle;
   }
 
   #evict(): void {

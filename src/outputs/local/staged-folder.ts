@@ -3,6 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { openOwnFile } from '#bytes/file-source.ts';
+import { folderOf } from '#bytes/path-overlap.ts';
 import { isReservedName } from '#bytes/staged-name.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { BackgroundTasks } from '#concurrency/semaphore.ts';
@@ -161,8 +162,7 @@ export class StagedFolder implements FolderSink {
   #makeFolder(folder: string): Promise<void> {
     const made = this.#folders.get(folder);
     if (made !== undefined) return made;
-    const above = folder.slice(0, Math.max(folder.lastIndexOf('/'), 0));
-    const making = this.#makeFolder(above).then(() => this.#tree.at(folder, (entry) => mkdir(entry)));
+    const making = this.#makeFolder(folderOf(folder)).then(() => this.#tree.at(folder, (entry) => mkdir(entry)));
     this.#folders.set(folder, making);
     return making;
   }

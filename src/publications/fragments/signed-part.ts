@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ByteSource } from '#bytes/byte-source.ts';
+import { foldersAbove } from '#bytes/path-overlap.ts';
 import { type MediaPart, partKey, type Rendition } from '../media-part.ts';
-import { foldersAbove } from '../playlists/file-names.ts';
 import type { Publication } from '../publication.ts';
 
 /** A part of a publication in the output. */

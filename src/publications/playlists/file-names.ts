@@ -24,15 +24,3 @@ export function isPlainText(path: string): boolean {
 export function isHidden(path: string): boolean {
   return path.startsWith('.') || path.includes('/.');
 }
-
-/** Returns all folders that a file lies in, the root first, which is the empty path. */
-export function foldersAbove(path: string): string[] {
-  const folders = [''];
-  for (let at = path.indexOf('/'); at !== -1; at = path.indexOf('/', at + 1)) folders.push(path.slice(0, at));
-  return folders;
-}
-
-/** Returns the folder of a path; the empty path for a file of the root. */
-export function folderOf(path: string): string {
-  return path.slice(0, Math.max(path.lastIndexOf('/'), 0));
-}

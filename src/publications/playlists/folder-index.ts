@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { posix } from 'node:path';
+import { foldersAbove } from '#bytes/path-overlap.ts';
 import { type SourceFolder, sizesIn, type UnlistedFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { PlaylistPosition } from '#errors/entry.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import type { ByteRange, MediaPart } from '../media-part.ts';
-import { foldersAbove } from './file-names.ts';
 import { MAX_ADDRESS_LENGTH } from './limits.ts';
 import type { PlaylistFinding } from './playlist-finding.ts';
 
@@ -273,7 +273,7 @@ export class FolderIndex {
     const url = new URL(`.${reference}`, this.#root);
     const directory = decodePath(new URL('.', url).href.slice(this.#root.href.length));
     if (directory === '') return url;
-    this.#folders ??= new Set([...this.paths].flatMap((path) => foldersAbove(path).slice(1)));
+    this.#folders ??= new Set([...this.paths].flatMap((path) => [...foldersAbove(path)]));
     return directory !== undefined && this.#folders.has(directory.slice(0, -1)) ? url : undefined;
   }
 

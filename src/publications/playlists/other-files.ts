@@ -1,8 +1,9 @@
+import { folderOf, foldersAbove } from '#bytes/path-overlap.ts';
 import type { FolderFile } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type PlaylistPosition, sampleOfNames } from '#errors/entry.ts';
 import { type Warning, warning } from '#errors/warning.ts';
-import { folderOf, foldersAbove, isHidden } from './file-names.ts';
+import { isHidden } from './file-names.ts';
 import type { FolderIndex } from './folder-index.ts';
 import { PATHS_PER_ADDRESS } from './limits.ts';
 import { enterBaseUrl, MpdValues } from './mpd-values.ts';
@@ -37,7 +38,9 @@ export function chooseOtherFiles(
 ): OtherFiles {
   const links = new Set(files.filter(({ isLink }) => isLink === true).map(({ path }) => path));
   const folders = new Set(Array.from(members, folderOf));
-  const distant = new Set(candidates.filter((path) => !foldersAbove(path).some((folder) => folders.has(folder))));
+  const distant = new Set(
+    candidates.filter((path) => !['', ...foldersAbove(path)].some((folder) => folders.has(folder))),
+  );
   const named = new Set(
     distant.size === 0 ? [] : playlists.flatMap((each) => filesNamedBy(each, index)).map(({ path }) => path),
   );

@@ -1,10 +1,11 @@
+import { folderOf } from '#bytes/path-overlap.ts';
 import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { valueAt } from '#errors/assert.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
 import type { MatchedPaths } from '../path-patterns.ts';
-import { compareNaturally, folderOf, isPlainText, needsPackaging } from '../playlists/file-names.ts';
+import { compareNaturally, isPlainText, needsPackaging } from '../playlists/file-names.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
 import { MAX_RENDITIONS, MAX_UNLISTED_PLAYLIST_READS, refuseBeyond } from '../playlists/limits.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
