@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
 import type { z } from 'zod';
+import { TYPE_NAMES } from '#contract/validate.ts';
 import { AppError } from '#errors/app-error.ts';
 import { problemOf, systemErrorCode } from '#errors/system-problem.ts';
 import type { Config } from './config.ts';
@@ -171,7 +172,7 @@ function issueProblem(issue: Issue): string {
       return 'there is no such key';
     case 'invalid_type':
       if (issue.input === undefined) return 'is missing';
-      return `must be ${TYPE_NAMES[issue.expected] ?? `of the type ${issue.expected}`}`;
+      return `must be ${TYPES[issue.expected] ?? `of the type ${issue.expected}`}`;
     case 'invalid_value':
       return `must be one of ${issue.values.map(String).join(', ')}`;
     case 'too_small':
@@ -183,15 +184,8 @@ function issueProblem(issue: Issue): string {
   }
 }
 
-const TYPE_NAMES: Readonly<Record<string, string>> = {
-  array: 'a list',
-  boolean: 'true or false',
-  int: 'a whole number',
-  // Every number of the configuration is a whole one.
-  number: 'a whole number',
-  object: 'a table',
-  string: 'a string',
-};
+/** Types in the words of a configuration file, every number of which is a whole one. */
+const TYPES: Readonly<Record<string, string>> = { ...TYPE_NAMES, number: 'a whole number', object: 'a table' };
 
 const PREFIX = 'SERVICE__';
 

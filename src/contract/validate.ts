@@ -70,7 +70,8 @@ export function problemOf(issue: Issue, value: unknown): string {
   }
 }
 
-const TYPE_NAMES: Readonly<Record<string, string>> = {
+/** Types by the names that the schemas give them, for messages. */
+export const TYPE_NAMES: Readonly<Record<string, string>> = {
   array: 'a list',
   boolean: 'true or false',
   int: 'a whole number',
