@@ -157,13 +157,11 @@ function eraseLinks(note: string): void {
  */
 export async function recoverStagings(dataDir: string, key?: StagingKey): Promise<string[]> {
   const folder = journalFolderOf(dataDir);
-  const prefix = key === undefined ? '' : notePrefixOf(key);
   const removed: string[] = [];
   const failures: unknown[] = [];
   // Spare notes stage nothing.
   if (key === undefined) await rm(spareFolderOf(dataDir), { force: true, recursive: true });
-  for (const name of (await namesIn(folder)).filter(isNote)) {
-    if (!name.startsWith(prefix)) continue;
+  for (const name of (await noteNamesIn(folder, key)).filter(isNote)) {
     const note = join(folder, name);
     const text = await textOf(note);
     if (text === undefined) continue;
@@ -249,13 +247,16 @@ function spareFolderOf(dataDir: string): string {
   return join(dataDir, 'spare-notes');
 }
 
-function notePrefixOf({ jobId, inputIndex, attempt }: StagingKey): string {
+/** Returns the start of the names of an attempt's notes. */
+export function notePrefixOf({ jobId, inputIndex, attempt }: StagingKey): string {
   return `${jobId}-${inputIndex}-${attempt}-`;
 }
 
-async function namesIn(folder: string): Promise<string[]> {
+/** Returns the names of the notes in a folder: all, or those of one attempt. A folder that is not there has none. */
+export async function noteNamesIn(folder: string, key?: StagingKey): Promise<string[]> {
+  const prefix = key === undefined ? '' : notePrefixOf(key);
   try {
-    return await readdir(folder);
+    return (await readdir(folder)).filter((name) => name.startsWith(prefix));
   } catch (error) {
     if (systemErrorCode(error) === 'ENOENT') return [];
     throw error;

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import { closeSync, fdatasync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { StagingKey } from '#bytes/staged-name.ts';
-import { systemErrorCode } from '#errors/system-problem.ts';
 import type { S3Address } from '#s3/s3-address.ts';
 import type { S3Upload } from '#s3/s3-writer.ts';
 import { syncFolder } from '../local/folder-handle.ts';
 import { withOutputErrors } from '../output-sink.ts';
+import { noteNamesIn, notePrefixOf } from '../staging-journal.ts';
 
 const syncData = promisify(fdatasync);
 
@@ -149,20 +149,15 @@ interface LeftoverNote {
 /** Reads the notes in a data folder: all, or those of one attempt at an input. */
 export async function leftoverNotes(dataDir: string, key?: StagingKey): Promise<LeftoverNote[]> {
   const folder = journalFolderOf(dataDir);
-  const names = await readdir(folder).catch((error: unknown) => {
-    if (systemErrorCode(error) === 'ENOENT') return [];
-    throw error;
-  });
-  const prefix = key === undefined ? '' : notePrefixOf(key);
-  const paths = names
-    .filter((name) => name.startsWith(prefix) && name.endsWith('.jsonl'))
-    .map((name) => join(folder, name));
+  const names = (await noteNamesIn(folder, key)).filter((name) => name.endsWith('.jsonl'));
   return await Promise.all(
-    paths.map(async (path) => ({
-      path,
-      noted: notedBy(entriesOf(await readFile(path, 'utf8'))),
-      erase: () => rm(path, { force: true }),
-    })),
+    names
+      .map((name) => join(folder, name))
+      .map(async (path) => ({
+        path,
+        noted: notedBy(entriesOf(await readFile(path, 'utf8'))),
+        erase: () => rm(path, { force: true }),
+      })),
   );
 }
 
@@ -219,8 +214,4 @@ function plain({ bucket, key }: S3Address): S3Address {
 
 function journalFolderOf(dataDir: string): string {
   return join(dataDir, 'uploads');
-}
-
-function notePrefixOf({ jobId, inputIndex, attempt }: StagingKey): string {
-  return `${jobId}-${inputIndex}-${attempt}-`;
 }
