@@ -51,7 +51,8 @@ export function sizesIn({ files }: Pick<SourceFolder, 'files'>): Map<string, num
 export interface UnlistedFolder extends SourceFolder {
   readonly baseUrl: string;
   /**
-   * Adds a file that something refers to, so that it can be opened. Throws where its path is not allowed in a folder.
+   * Adds a file that something refers to, so that it can be opened. One that may be missing is left out where the server refuses it,
+   * too: some refuse what they do not have. Throws where its path is not allowed in a folder.
    */
-  addFile(path: string, url: URL): void;
+  addFile(path: string, url: URL, mayBeMissing: boolean): void;
 }

@@ -53,7 +53,8 @@ export async function verifySource(source: VerifiedSource, signal: AbortSignal):
       const read = listed.isInitMissing ? null : await readingOf(listed, source);
       readings.push({ listed, read, map: read === null ? null : mapOf(read) });
     }
-    const by = { manifests: verification.manifests, areChosen: false, others: [] };
+    const readFurther = (rendition: Rendition) => verification.add(rendition);
+    const by = { manifests: verification.manifests, areChosen: false, others: [], readFurther };
     const verified = await verifyListed(folder, publication, readings, by, signal);
     const { presentation, renditions, missingRenditions, findings } = verified;
     const isAsSigned = presentation.state === 'as_signed';
@@ -66,6 +67,7 @@ export async function verifySource(source: VerifiedSource, signal: AbortSignal):
       ),
       ...findings.filter(({ kind }) => kind !== 'unknown'),
     ];
+    const ofFolder = findings.filter(({ isOfFolder }) => isOfFolder === true);
     const ofFiles = [
       ...deviations
         .filter(({ isOfPlaylist, kind }) => !isOfPlaylist && !(isAsSigned && kind === 'unsigned'))
@@ -75,7 +77,7 @@ export async function verifySource(source: VerifiedSource, signal: AbortSignal):
         : []),
     ];
     // The verdict on the parts tells of files.
-    const told = [...(isAsSigned ? [] : ofPlaylists), ...(verdict.findings.length > 0 ? [] : ofFiles)];
+    const told = [...(isAsSigned ? ofFolder : ofPlaylists), ...(verdict.findings.length > 0 ? [] : ofFiles)];
     const change = presentation.state === 'changed' ? describeChange(presentation) : null;
     const [first] = told;
     if (first === undefined) return { change, otherwise: null };

@@ -130,12 +130,19 @@ describe('a folder over HTTP', () => {
 
   test('is what an MPD addresses; a last segment that rounding made up may be missing', async (t) => {
     const mpd = `<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" mediaPresentationDuration="PT5S"><Period><AdaptationSet mimeType="video/mp4"><SegmentTemplate initialization="init.mp4" media="$Number$.m4s" duration="2" startNumber="1"/><Representation id="v" bandwidth="1"/></AdaptationSet></Period></MPD>`;
-    const { folder } = await open(
-      t,
-      { '/talk/manifest?id=1': mpd, '/talk/init.mp4': 'i', '/talk/1.m4s': '1', '/talk/2.m4s': '2' },
-      '/talk/manifest?id=1',
-    );
-    assert.deepEqual(paths(folder), ['1.m4s', '2.m4s', 'init.mp4', 'manifest']);
+    const files = { '/talk/manifest?id=1': mpd, '/talk/init.mp4': 'i', '/talk/1.m4s': '1', '/talk/2.m4s': '2' };
+    // Some servers refuse what they do not have.
+    for (const absentStatus of [404, 403]) {
+      const { folder } = await open(t, files, '/talk/manifest?id=1', { absentStatus });
+      assert.deepEqual(paths(folder), ['1.m4s', '2.m4s', 'init.mp4', 'manifest']);
+    }
+    // Players may count one segment more than there should be.
+    const beside = { ...files, '/talk/0.m4s': '0', '/talk/4.m4s': '4', '/talk/5.m4s': '5' };
+    const { folder } = await open(t, beside, '/talk/manifest?id=1');
+    assert.deepEqual(paths(folder), ['0.m4s', '1.m4s', '2.m4s', '4.m4s', 'init.mp4', 'manifest']);
+    const { '/talk/1.m4s': _, ...others } = files;
+    const opening = open(t, others, '/talk/manifest?id=1', { absentStatus: 403 });
+    await assert.rejects(opening, { reason: 'HTTP_FORBIDDEN' });
   });
 
   test('keeps the query of its own address for what the server lists', async (t) => {
@@ -300,6 +307,8 @@ interface Wishes {
   readonly playlistPattern?: string;
   readonly bounds?: FolderLimits;
   readonly redirects?: Readonly<Record<string, string>>;
+  /** The status of files that are not there; 404 where it is not stated. */
+  readonly absentStatus?: number;
 }
 
 /** Opens a folder of a server that has the given files, by their addresses with their queries. */
@@ -313,7 +322,7 @@ async function open(t: TestContext, files: Readonly<Record<string, string>>, pat
       const content = files[url];
       const location = wishes.redirects?.[url];
       if (location !== undefined) response.writeHead(302, { location }).end();
-      else if (content === undefined) response.writeHead(404).end();
+      else if (content === undefined) response.writeHead(wishes.absentStatus ?? 404).end();
       else {
         const headers = content.startsWith('[') ? { 'content-type': 'application/json' } : {};
         sendFile(request, response, { content: Buffer.from(content), headers });

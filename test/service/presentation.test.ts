@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { Verification } from '#contract/verification.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { makeFilm } from '../support/media/make-film.ts';
+import { makeFfmpegDash } from '../support/publications/make-publication.ts';
 import { startNginx } from '../support/servers/nginx.ts';
 import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -296,6 +297,19 @@ describe('the presentation of a publication', () => {
     const { state, publication } = await verify(root);
     assert.deepEqual([state, publication?.presentation], ['invalid', 'as_signed']);
     assert.deepEqual(publication?.deviations, { altered: 1 });
+  });
+
+  test('does not make up for a file that some players count among the signed segments', async () => {
+    const source = makeFfmpegDash(makeFilm(folder), join(folder, 'averaged'), '-seg_duration 1 -use_timeline 0');
+    const params = { playlist_pattern: '*.mpd', init_pattern: 'init*', frag_pattern: 'chunk*' };
+    const signed = await sign('/v2/sync/c2pa/fragmented', source, params);
+    assert.deepEqual(told(await verify(signed)), { state: 'valid', presentation: 'as_signed', first: [] });
+    const root = copyOf(signed, (copy) =>
+      cpSync(join(copy, 'chunk-stream1-00002.m4s'), join(copy, 'chunk-stream0-00009.m4s')),
+    );
+    const { state, publication } = await verify(root);
+    assert.deepEqual([state, publication?.presentation], ['invalid', 'as_signed']);
+    assert.deepEqual(publication?.deviations, { ambiguous: 1 });
   });
 
   test('cannot be stated by a request', async () => {

@@ -30,6 +30,7 @@ interface FoundFile {
   readonly url: URL;
   /** Null where the size is not known yet. */
   version: HttpVersion | null;
+  mayBeMissing: boolean;
 }
 
 /** Collects the files of an HTTP folder, within its limits, and makes it a folder. */
@@ -42,22 +43,26 @@ export class HttpFolderFiles {
   }
 
   /** Takes a file by its decoded path; what was found first counts. `sizeBytes` is null where it is not known. */
-  add(path: string, url: URL, sizeBytes: number | null): void {
-    if (this.#files.has(path)) return;
+  add(path: string, url: URL, sizeBytes: number | null, mayBeMissing = false): void {
+    const known = this.#files.get(path);
+    if (known !== undefined) {
+      known.mayBeMissing &&= mayBeMissing;
+      return;
+    }
     const { maxFiles, maxDepth } = this.#context.limits;
     const segments = path.split('/');
     for (const segment of segments) checkSegment(this.#shownPath, segment);
     if (segments.length - 1 > maxDepth) throw this.tooLarge('levels of folders', maxDepth);
     if (this.#files.size >= maxFiles) throw this.tooLarge('files', maxFiles);
     const version = sizeBytes === null ? null : { sizeBytes, etag: null, lastModified: null };
-    this.#files.set(path, { url, version });
+    this.#files.set(path, { url, version, mayBeMissing });
   }
 
   /** Requests unknown sizes and returns the folder. Files that the server does not have are left out. Throws `FOLDER_EMPTY`. */
   async folder(signal: AbortSignal): Promise<SourceFolder> {
     const unknown = [...this.#files].filter(([, { version }]) => version === null);
     await mapConcurrent(unknown, MAX_CONCURRENT_PROBES, async ([path, file]) => {
-      file.version = await this.#probe(file.url, signal);
+      file.version = await this.#probe(file, signal);
       this.#context.scratch.heartbeat();
       if (file.version === null) this.#files.delete(path);
     });
@@ -75,7 +80,7 @@ export class HttpFolderFiles {
       name,
       files: [],
       baseUrl: baseUrl.href,
-      addFile: (path, url) => this.add(path, url, null),
+      addFile: (path, url, mayBeMissing) => this.add(path, url, null, mayBeMissing),
       open: (path, signal) => openFile(this.#context, path, this.#files.get(path), signal),
       close: () => Promise.resolve(),
     };
@@ -89,11 +94,12 @@ export class HttpFolderFiles {
     return shownAddress(this.#context.baseUrl);
   }
 
-  async #probe(url: URL, signal: AbortSignal): Promise<HttpVersion | null> {
+  async #probe({ url, mayBeMissing }: FoundFile, signal: AbortSignal): Promise<HttpVersion | null> {
     try {
       return await probeFile(this.#context.client, url, signal);
     } catch (error) {
-      if (error instanceof AppError && error.reason === 'HTTP_NOT_FOUND') return null;
+      const reason = error instanceof AppError ? error.reason : null;
+      if (reason === 'HTTP_NOT_FOUND' || (reason === 'HTTP_FORBIDDEN' && mayBeMissing)) return null;
       throw error;
     }
   }

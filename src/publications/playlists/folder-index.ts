@@ -107,7 +107,7 @@ export class FolderIndex {
    * `PLAYLIST_LEAVES_FOLDER` for one outside the folder.
    */
   locate(base: URL, reference: string, position: PlaylistPosition): string {
-    const path = this.tryLocate(base, reference, position);
+    const path = this.#locate(base, reference, position, false);
     if (path !== undefined) return path;
     if (this.#missing === 'keep') return this.pathOf(base, reference, position);
     throw new AppError('PLAYLIST_FILE_MISSING', { ...position, reference });
@@ -115,8 +115,12 @@ export class FolderIndex {
 
   /** Does the same as `locate`, but returns undefined where there is no such file. */
   tryLocate(base: URL, reference: string, position: PlaylistPosition): string | undefined {
+    return this.#locate(base, reference, position, true);
+  }
+
+  #locate(base: URL, reference: string, position: PlaylistPosition, mayBeMissing: boolean): string | undefined {
     const found = this.#findPlain(base, reference);
-    if (found === undefined) return this.#findResolved(base, reference, position);
+    if (found === undefined) return this.#findResolved(base, reference, position, mayBeMissing);
     if (found === null) return undefined;
     this.#note(found, this.#unusual.get(base) ?? '', position);
     return found;
@@ -144,7 +148,7 @@ export class FolderIndex {
     return directory;
   }
 
-  #findResolved(base: URL, reference: string, position: PlaylistPosition): string | undefined {
+  #findResolved(base: URL, reference: string, position: PlaylistPosition, mayBeMissing: boolean): string | undefined {
     const url = this.#resolve(base, reference, position);
     const encoded = this.#relativePath(url, reference, position);
     const decoded = decodePath(encoded);
@@ -152,7 +156,7 @@ export class FolderIndex {
       const named = decoded ?? encoded;
       // A folder is no file.
       if (named === '' || named.endsWith('/')) return undefined;
-      this.#addFile(named, url);
+      this.#addFile(named, url, mayBeMissing);
       return named;
     }
     const byUrl = this.#readingsOf(encoded, decoded);

@@ -16,7 +16,7 @@ import { childrenOf, type XmlElement } from './xml-element.ts';
 
 /** Returns the segments of a representation that a SegmentList names (ISO/IEC 23009-1, §5.3.9.3). */
 export function addressByList(task: AddressingTask): AddressedSegments {
-  return { addressing: 'list', init: readInitialization(task), segments: readSegments(task) };
+  return { addressing: 'list', init: readInitialization(task), segments: readSegments(task), adjacent: [] };
 }
 
 /**
@@ -52,11 +52,12 @@ function readPart(task: AddressingTask, element: XmlElement, reference: string, 
  */
 export async function addressByIndex(task: AddressingTask, signal: AbortSignal): Promise<AddressedSegments> {
   const path = task.index.tryLocate(task.base, '', task.values.positionOf(task.lineage[3]));
-  if (path === undefined) return { addressing: 'none', init: null, segments: [] };
-  if (!isMp4(task)) return { addressing: 'none', init: null, segments: [], path };
+  const whole = { addressing: 'none', init: null, segments: [], adjacent: [] } as const;
+  if (path === undefined) return whole;
+  if (!isMp4(task)) return { ...whole, path };
   return await withSource(task.folder, { path }, signal, async (source) => {
     const found = statedIndexRange(task) ?? (await findSegmentIndex(source, signal));
-    if (found === null) return { addressing: 'none', init: null, segments: [], path };
+    if (found === null) return { ...whole, path };
     const index = await readSegmentIndex(source, found, signal);
     // Without a stated init segment, the bytes before the index are it.
     const init = readInitialization(task) ?? { path, range: { offset: 0, length: found.offset } };
@@ -64,6 +65,7 @@ export async function addressByIndex(task: AddressingTask, signal: AbortSignal):
       addressing: 'base',
       init: init.path === path ? await withFileType(upTo(found, init), source, signal) : init,
       segments: segmentsOf(path, index),
+      adjacent: [],
       index,
     };
   });

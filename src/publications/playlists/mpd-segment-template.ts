@@ -8,12 +8,13 @@ import {
   innermost,
   innermostAttribute,
   innermostChild,
+  isOpenTimeline,
   refuseChunks,
   type SegmentTimes,
   segmentTimes,
   timescaleOf,
 } from './mpd-timeline.ts';
-import type { MpdSegment } from './playlist-document.ts';
+import type { AdjacentFile, MpdSegment } from './playlist-document.ts';
 
 /** A number that no publication reaches, put in a template to see where the number goes. */
 const PROBE_NUMBER = 98765432109876543210n;
@@ -24,7 +25,15 @@ export function addressByTemplate(task: AddressingTask): AddressedSegments {
   const template = innermost(task);
   if (media === undefined) throw task.values.malformed(template, 'SegmentTemplate has no @media');
   if (media.includes('$SubNumber')) refuseChunks(task, template);
-  return { addressing: 'template', init: readInit(task), segments: readSegments(task, media) };
+  const init = readInit(task);
+  const { segments, adjacent } = readSegments(task, media);
+  // Some name the init segment as number 0.
+  return {
+    addressing: 'template',
+    init,
+    segments,
+    adjacent: adjacent.filter(({ path }) => path !== init?.path),
+  };
 }
 
 function readInit(task: AddressingTask): AddressedSegments['init'] {
@@ -32,25 +41,62 @@ function readInit(task: AddressingTask): AddressedSegments['init'] {
   return template === undefined ? readInitialization(task) : { path: locate(task, template, {}), range: null };
 }
 
-function readSegments(task: AddressingTask, media: string): MpdSegment[] {
+function readSegments(task: AddressingTask, media: string): Pick<AddressedSegments, 'segments' | 'adjacent'> {
   const timeline = innermostChild(task.elements, 'SegmentTimeline');
-  if (timeline !== undefined) return locateAll(task, media, expandTimeline(task, timeline));
+  if (timeline !== undefined) {
+    const times = expandTimeline(task, timeline);
+    const isOpen = isOpenTimeline(timeline) && task.periodSeconds !== undefined;
+    // ffmpeg counts from 0 without a startNumber, and passes over as many times as it says.
+    const isCountedBySome = media.includes('$Time') === (startNumberOf(task) !== undefined);
+    const adjacent = isOpen || isCountedBySome ? adjacentFiles(task, media, times) : [];
+    return { segments: locateAll(task, media, times), adjacent };
+  }
   const duration = task.values.inherited(task.elements, 'duration');
   if (duration === undefined || duration === 0n) {
     const part = { path: locate(task, media, { Number: startNumber(task) }), range: null };
-    return [{ part, mediaSeconds: null, durationSeconds: task.periodSeconds ?? null }];
+    const segments = [{ part, mediaSeconds: null, durationSeconds: task.periodSeconds ?? null }];
+    return { segments, adjacent: adjacentFiles(task, media, { count: 1n, before: -1n, behind: -1n }) };
   }
   const durationSeconds = Number(duration) / Number(timescaleOf(task));
   const count = countByDuration(task, durationSeconds);
-  if (count === undefined) return matchingFiles(task, media, durationSeconds);
+  if (count === undefined) return { segments: matchingFiles(task, media, durationSeconds), adjacent: [] };
   task.values.countAddresses(count);
   const certain = BigInt(count > 1 ? count - 1 : count);
   const run = { start: 0n, duration, durationSeconds, count: BigInt(count), certain };
-  return locateAll(task, media, segmentTimes([run])).map((each) => ({ ...each, mediaSeconds: null }));
+  const times = segmentTimes([run]);
+  const segments = locateAll(task, media, times).map((each) => ({ ...each, mediaSeconds: null }));
+  return { segments, adjacent: adjacentFiles(task, media, times) };
 }
 
-function startNumber({ values, elements }: AddressingTask): bigint {
-  return values.inherited(elements, 'startNumber') ?? 1n;
+/**
+ * Returns the files that the template names directly before its first segment and behind its last one. Where a duration says how
+ * many segments there are, players round it differently, and some count one more.
+ */
+function adjacentFiles(
+  task: AddressingTask,
+  media: string,
+  { count, before, behind }: Pick<SegmentTimes, 'count' | 'before' | 'behind'>,
+): AdjacentFile[] {
+  if (!isEnumerating(media)) return [];
+  const first = startNumber(task);
+  const beside = [
+    { side: 'before', number: first - 1n, time: before },
+    { side: 'behind', number: first + count, time: behind },
+  ] as const;
+  return beside.flatMap(({ side, number, time }) => {
+    if ((number < 0n && media.includes('$Number')) || (time < 0n && media.includes('$Time'))) return [];
+    const reference = fill(task, media, { Number: number, Time: time });
+    const path = task.index.tryLocate(task.base, reference, task.values.positionOf(task.lineage[3]));
+    return path === undefined ? [] : [{ path, side }];
+  });
+}
+
+function startNumberOf({ values, elements }: AddressingTask): bigint | undefined {
+  return values.inherited(elements, 'startNumber');
+}
+
+function startNumber(task: AddressingTask): bigint {
+  return startNumberOf(task) ?? 1n;
 }
 
 /** Returns the number of segments that fill the period; undefined where its length or start is open, as in a live window. */

@@ -21,7 +21,10 @@ export interface AddressingTask {
   readonly periodSeconds: number | undefined;
 }
 
-export type AddressedSegments = Pick<MpdRepresentation, 'addressing' | 'init' | 'segments' | 'path' | 'index'>;
+export type AddressedSegments = Pick<
+  MpdRepresentation,
+  'addressing' | 'init' | 'segments' | 'adjacent' | 'path' | 'index'
+>;
 
 /** Returns the element that decides, of a representation that has one. */
 export function innermost({ elements }: AddressingTask): XmlElement {
@@ -77,12 +80,21 @@ interface SegmentRun {
 /** The segments of a representation: how many there are, and when each starts, made when it is asked for. */
 export interface SegmentTimes {
   readonly count: bigint;
+  /** The times at which one more segment before the first, and one behind the last, would start; the first may be negative. */
+  readonly before: bigint;
+  readonly behind: bigint;
   readonly times: Generator<SegmentTime, undefined>;
 }
 
 /** Returns the segments of runs. Those from the end of the period on may be missing. */
 export function segmentTimes(runs: readonly SegmentRun[], end?: bigint): SegmentTimes {
-  return { count: runs.reduce((sum, { count }) => sum + count, 0n), times: timesOf(runs, end) };
+  const [first, last] = [runs[0], runs.at(-1)];
+  return {
+    count: runs.reduce((sum, { count }) => sum + count, 0n),
+    before: first === undefined ? -1n : first.start - first.duration,
+    behind: last === undefined ? 0n : last.start + last.count * last.duration,
+    times: timesOf(runs, end),
+  };
 }
 
 function* timesOf(runs: readonly SegmentRun[], end: bigint | undefined): SegmentTimes['times'] {
@@ -151,6 +163,11 @@ function repetition(
   const certain = until <= start ? 0n : (until - start) / duration;
   const count = until <= start ? 0n : (until - start + duration - 1n) / duration;
   return { count, certain: certain === 0n || next !== undefined ? count : certain };
+}
+
+/** Returns true where the last `S` of a timeline repeats until the end of the period. */
+export function isOpenTimeline(timeline: XmlElement): boolean {
+  return childrenOf(timeline, 'S').at(-1)?.attributes.get('r')?.startsWith('-') === true;
 }
 
 /** Returns the period's end on the representation's timescale (§5.3.9.6.1). */

@@ -118,6 +118,8 @@ export interface MpdRepresentation {
   /** Null where it has none, as plain text and pictures do. */
   readonly init: MediaPart | null;
   readonly segments: readonly MpdSegment[];
+  /** Files directly beside its segments that some players count as segments too. */
+  readonly adjacent: readonly AdjacentFile[];
   /** The media times that its period shows. */
   readonly window: MediaWindow;
   /** True where a timeline or an index, and no common duration, says when each segment begins and how long it is. */
@@ -126,6 +128,12 @@ export interface MpdRepresentation {
   readonly path?: string;
   /** The segment index that the segments were read from, where that is how they are addressed. */
   readonly index?: SegmentIndex;
+}
+
+/** A file of the folder by the address that a template makes for the number or time before its first segment, or behind its last one. */
+export interface AdjacentFile {
+  readonly path: string;
+  readonly side: 'before' | 'behind';
 }
 
 /** The part of the media timeline that a period of an MPD shows, in seconds (ISO/IEC 23009-1 §5.3.2). */

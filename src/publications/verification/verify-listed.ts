@@ -6,6 +6,7 @@ import {
   type VerifiedPresentation,
   verifyPresentation,
 } from '../presentation/verify-presentation.ts';
+import { findAdjacentFiles, type ReadFurther } from './adjacent-files.ts';
 import { findJoinedPublications, findSilentChoices, type ReadInit } from './choices.ts';
 import type { ListedPublication, ListedRendition } from './listed-renditions.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
@@ -48,17 +49,25 @@ interface VerifiedBy {
   readonly areChosen: boolean;
   /** Init segments that other entries name. */
   readonly others: readonly ReadInit[];
+  readonly readFurther: ReadFurther;
 }
 
-/** Verifies what playlists play by what was read of the renditions that they list. Reads no media but the boxes of a whole file. */
+/**
+ * Verifies what playlists play by what was read of the renditions that they list. Reads no media but the boxes of a whole file, and
+ * files directly beside those that are listed.
+ */
 export async function verifyListed(
   folder: SourceFolder,
   publication: ListedPublication,
   readings: readonly RenditionReading[],
-  { manifests, areChosen, others }: VerifiedBy,
+  { manifests, areChosen, others, readFurther }: VerifiedBy,
   signal: AbortSignal,
 ): Promise<VerifiedListing> {
-  const { renditions: listed, unbound, findings } = publication;
+  const { renditions: listed, unbound } = publication;
+  const findings = [
+    ...publication.findings,
+    ...(await findAdjacentFiles(publication.playlists, readings, readFurther)),
+  ];
   const wholeFile = unbound.length === 0 ? fileBoundAsWhole(listed, manifests) : null;
   if (manifests.length === 0 || wholeFile !== null) {
     const none = { renditions: [], inits: [], timesOf: () => null };

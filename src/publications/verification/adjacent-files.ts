@@ -1,0 +1,84 @@
+import { type MediaPart, partKey, type Rendition } from '../media-part.ts';
+import type { AdjacentFile, MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
+import type { FoundInPlaylist } from './playlist-findings.ts';
+import type { FoundFragment, ReadRendition } from './verify-parts.ts';
+import type { RenditionReading } from './verify-renditions.ts';
+
+/** Reads parts of a rendition that no playlist lists. */
+export type ReadFurther = (rendition: Rendition) => Promise<ReadRendition>;
+
+/** A file beside the segments of a representation. */
+interface Candidate extends AdjacentFile {
+  readonly playlist: string;
+  readonly representation: MpdRepresentation;
+}
+
+/**
+ * Finds files directly beside the segments that a playlist lists, which players play that count one segment more: each has to be
+ * the fragment that was signed there.
+ */
+export async function findAdjacentFiles(
+  playlists: readonly PlaylistDocument[],
+  readings: readonly RenditionReading[],
+  read: ReadFurther,
+): Promise<FoundInPlaylist[]> {
+  const candidates = playlists.flatMap((document): Candidate[] =>
+    document.kind === 'mpd'
+      ? document.representations.flatMap((representation) =>
+          representation.adjacent.map((each) => ({ ...each, playlist: document.path, representation })),
+        )
+      : [],
+  );
+  const byInit = Map.groupBy(candidates, ({ representation: { init } }) => (init === null ? '' : partKey(init)));
+  const found: FoundInPlaylist[] = [];
+  for (const [init, own] of byInit) {
+    const reading = readings.find(({ listed }) => partKey(listed.init) === init);
+    const isSigned = reading === undefined ? isListedText : await signedBeside(reading, own, read);
+    for (const candidate of own) {
+      const { playlist, representation, path } = candidate;
+      if (isSigned(candidate)) continue;
+      const problem = `some players count one segment more, and play "${path}" too`;
+      found.push({ playlist, line: representation.line, kind: 'ambiguous', problem, isOfFolder: true });
+    }
+  }
+  return found;
+
+  /** Returns true for text and pictures that the same playlist lists, as those of the next period. */
+  function isListedText({ playlist, path }: Candidate): boolean {
+    return playlists.some(
+      (document) =>
+        document.kind === 'mpd' &&
+        document.path === playlist &&
+        document.representations.some(
+          ({ init, segments }) => init === null && segments.some(({ part }) => part.path === path),
+        ),
+    );
+  }
+}
+
+/** Returns a function that tells whether files are bound at the positions beside those of the segments. Reads them. */
+async function signedBeside(
+  { listed: { init, present }, read: reading, map }: RenditionReading,
+  candidates: readonly Candidate[],
+  read: ReadFurther,
+): Promise<(candidate: Candidate) => boolean> {
+  const listed = new Set(present.fragments.map(partKey));
+  const paths = new Set(candidates.map(({ path }) => path));
+  const further = [...paths].filter((path) => !listed.has(path)).map((path): MediaPart => ({ path, range: null }));
+  const positions = new Map<string, number>();
+  const note = (parts: readonly MediaPart[], fragments: readonly { readonly found: FoundFragment }[]): void => {
+    for (const [index, part] of parts.entries()) {
+      const position = fragments[index]?.found.find((each) => each.map === map && each.isBound)?.location;
+      if (position !== undefined) positions.set(partKey(part), position);
+    }
+  };
+  if (reading !== null && map !== null) {
+    note(present.fragments, reading.fragments);
+    if (further.length > 0) note(further, (await read({ init, fragments: further })).fragments);
+  }
+  return ({ path, side, representation: { segments } }) => {
+    const [neighbour, distance] = side === 'before' ? [segments[0], -1] : [segments.at(-1), 1];
+    const position = neighbour && positions.get(partKey(neighbour.part));
+    return position !== undefined && positions.get(path) === position + distance;
+  };
+}
