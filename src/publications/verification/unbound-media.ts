@@ -5,6 +5,7 @@ import { stillMediaType } from '#provenance/still-media-type.ts';
 import { partKey } from '../media-part.ts';
 import { isPicture, isPlainText } from '../playlists/file-names.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
+import { attributeOf } from '../playlists/hls-lines.ts';
 import { referencesOf } from '../playlists/hls-playlist.ts';
 import { statedKinds } from '../playlists/mpd-kinds.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
@@ -24,13 +25,17 @@ export interface UnboundMedia {
 
 /** Files whose first bytes are read at once. */
 const MAX_CONCURRENT_FILES = 8;
-/** Bytes of a file that have to look like text. */
-const HEAD_SIZE_BYTES = 512;
+/** Bytes of a file of text; subtitles of a film have some hundred kilobytes. */
+const MAX_TEXT_BYTES = 4 * 1024 * 1024;
+/** Bytes by which a picture is recognised. */
+const HEAD_SIZE_BYTES = 16;
+/** The beginning of WebVTT, TTML and SubRip; some segments of text are empty. */
+const TEXT_BEGINNING = /^\s*(?:WEBVTT|<|\d|$)/;
 
 /**
  * Finds what players play beside the renditions with init segments: transport streams, packed audio, files without
- * segments, and I-frames that lie in no fragment, or under an init segment of nobody else's. `listings` are those of the playlists. Subtitles as text and
- * pictures, which never carry a manifest, are left out where they are what their names say.
+ * segments, and I-frames that lie in no fragment, or under an init segment of nobody else's. `listings` are those of the playlists.
+ * Text and pictures, which never carry a manifest, are left out where playlists name them as subtitles and pictures, and they are that.
  */
 export async function findUnboundMedia(
   folder: Pick<SourceFolder, 'open'>,
@@ -50,19 +55,23 @@ export async function findUnboundMedia(
     ),
   ];
   const statedOf = statedUses(playlists, index);
+  const ofMpds = new Set(playlists.flatMap(({ kind, path }) => (kind === 'mpd' ? path : [])));
+  const withInits = new Set(listings.flatMap(({ init, playlist }) => (init === null ? [] : playlist)));
   const found = new Map<string, UnboundMedia>();
   for (const candidate of candidates) {
     const [first] = candidate.fragments;
     if (first === undefined || found.has(partKey(first.part))) continue;
-    const stated = statedOf(candidate);
-    const isAuxiliary = stated !== 'media' && (await areTextOrPictures(folder, candidate, stated, index, signal));
+    const { playlist } = candidate;
+    // A playlist of media does not become one of text where it names some.
+    const stated = withInits.has(playlist) && !ofMpds.has(playlist) ? 'media' : statedOf(candidate);
+    const isAuxiliary = stated !== 'media' && (await areAll(stated, folder, candidate, index, signal));
     if (!isAuxiliary) found.set(partKey(first.part), candidate);
   }
   return [...found.values()];
 }
 
-/** The use that playlists state for files: `text` may be an entry of its own. */
-type StatedUse = 'media' | 'text' | 'text or pictures';
+/** The use that playlists state for files; what no playlist names as text or pictures is media. */
+type StatedUse = 'media' | 'text' | 'pictures';
 
 /** Returns a function that tells what playlists say files are: names and first bytes of files may lie. */
 function statedUses(
@@ -70,8 +79,12 @@ function statedUses(
   index: FolderIndex,
 ): (candidate: UnboundMedia) => StatedUse {
   const references = playlists.flatMap((playlist) => referencesOf(playlist, index));
-  const media = new Set(references.filter(({ isOfMedia }) => isOfMedia).map(({ path }) => path));
-  const named = new Set(references.map(({ path }) => path));
+  const uses = new Map<string, StatedUse>();
+  for (const { path, isOfMedia, tag } of references) {
+    const isText = tag !== null && attributeOf(tag, 'TYPE') === 'SUBTITLES';
+    const use = isOfMedia ? 'media' : isText ? 'text' : 'pictures';
+    uses.set(path, (uses.get(path) ?? use) === use ? use : 'media');
+  }
   const kinds = new Map(
     playlists.flatMap((playlist) =>
       playlist.kind === 'mpd'
@@ -83,47 +96,42 @@ function statedUses(
   );
   return ({ playlist, fragments: [first] }) => {
     const stated = kinds.get(`${playlist}\n${first?.line ?? 0}`);
-    if (stated !== undefined) return stated.has('video') || stated.has('audio') ? 'media' : 'text or pictures';
-    if (media.has(playlist)) return 'media';
-    return named.has(playlist) ? 'text or pictures' : 'text';
+    if (stated === undefined) return uses.get(playlist) ?? 'media';
+    if (stated.has('video') || stated.has('audio')) return 'media';
+    return stated.has('image') ? 'pictures' : 'text';
   };
 }
 
-async function areTextOrPictures(
+/** Returns true where all files of a candidate that are there are text, or pictures. */
+async function areAll(
+  use: 'text' | 'pictures',
   folder: Pick<SourceFolder, 'open'>,
   { fragments }: UnboundMedia,
-  stated: StatedUse,
   index: FolderIndex,
   signal: AbortSignal,
 ): Promise<boolean> {
+  const isNamed = use === 'text' ? isPlainText : isPicture;
   const paths = [...new Set(fragments.map(({ part }) => part.path))];
-  const isFit = (path: string): boolean => isPlainText(path) || (stated !== 'text' && isPicture(path));
-  if (!paths.every(isFit)) return false;
+  if (!paths.every(isNamed)) return false;
   const present = paths.filter((path) => index.has(path));
-  const verified = await mapConcurrent(present, MAX_CONCURRENT_FILES, async (path) => {
-    const head = await withSource(folder, { path }, signal, (source) =>
-      readRange(source, 0, Math.min(source.sizeBytes, HEAD_SIZE_BYTES), signal),
-    );
-    return (isText(head) && (stated !== 'text' || isUtf8(head))) || stillMediaType(head)?.startsWith('image/') === true;
-  });
-  return verified.every((isAuxiliary) => isAuxiliary);
+  const verified = await mapConcurrent(present, MAX_CONCURRENT_FILES, (path) =>
+    withSource(folder, { path }, signal, async (source) => {
+      const { sizeBytes } = source;
+      if (use === 'text') return sizeBytes <= MAX_TEXT_BYTES && isText(await readRange(source, 0, sizeBytes, signal));
+      const head = await readRange(source, 0, Math.min(sizeBytes, HEAD_SIZE_BYTES), signal);
+      return stillMediaType(head)?.startsWith('image/') === true;
+    }),
+  );
+  return verified.every((isOfUse) => isOfUse);
 }
 
 /**
- * Returns true for text, by its bytes: every packet of a transport stream, and every box, has a zero in it. Text has
- * none, unless it is UTF-16.
+ * Returns true for text in UTF-8, by all of its bytes: every packet of a transport stream, and every box, has a zero in it, and packed
+ * audio has bytes that UTF-8 never has.
  */
-function isText(head: Buffer): boolean {
-  if (/^(?:\xff\xfe|\xfe\xff)/.test(head.toString('latin1', 0, 2))) return true;
-  return !head.includes(0);
-}
-
-/** Returns true for the beginning of a text in UTF-8, as packed audio is none. */
-function isUtf8(head: Buffer): boolean {
+function isText(bytes: Buffer): boolean {
   try {
-    // The last character may be cut.
-    new TextDecoder('utf-8', { fatal: true }).decode(head, { stream: true });
-    return true;
+    return !bytes.includes(0) && TEXT_BEGINNING.test(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch {
     return false;
   }
