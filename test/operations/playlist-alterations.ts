@@ -148,6 +148,24 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
       '<AdaptationSet',
       '<EventStream schemeIdUri="urn:scte:dash:scte214-events"><Event><OverlayEvent uri="other.mp4"/></Event></EventStream><AdaptationSet',
     ),
+    ...Object.fromEntries(
+      [
+        '<OverlayEvent xmlns="urn:example" uri="other.mp4"/>',
+        '<x:OverlayEvent xmlns:x="urn:example" uri="other"/>',
+        '<x:Overlay xmlns:x="urn:example"><x:Clip href="other"/></x:Overlay>',
+        '<clip xmlns="urn:example">other.mp4</clip>',
+      ].map((content): [string, Edit] => [
+        `an event with ${content}`,
+        replaced(
+          '<AdaptationSet',
+          `<EventStream schemeIdUri="urn:mpeg:dash:event:2012"><Event>${content}</Event></EventStream><AdaptationSet`,
+        ),
+      ]),
+    ),
+    'a period elsewhere in another namespace': replaced(
+      '<Period ',
+      '<x:ImportedMPD xmlns:x="urn:example">other</x:ImportedMPD><Period ',
+    ),
     'a buffer for time shift': replaced('type="static"', 'type="static" timeShiftBufferDepth="PT1S"'),
     'an element of another namespace with an address': replaced(
       '<AdaptationSet',

@@ -241,6 +241,20 @@ describe('a publication stays valid, and says that nobody signed its playlists, 
         '<EventStream schemeIdUri="urn:scte:scte35:2014:xml+bin"><Event><Signal xmlns="http://www.scte.org/schemas/35/2016"><Binary>/DAlAAAA</Binary></Signal></Event></EventStream><AdaptationSet',
       ),
     ],
+    'events with all elements of SCTE': [
+      MPD,
+      replaced(
+        '<AdaptationSet',
+        '<EventStream schemeIdUri="urn:scte:scte35:2013:xml"><Event><scte35:SpliceInfoSection xmlns:scte35="http://www.scte.org/schemas/35/2016"><scte35:SpliceInsert><scte35:Program><scte35:SpliceTime ptsTime="1"/></scte35:Program></scte35:SpliceInsert><scte35:SegmentationDescriptor><scte35:SegmentationUpid>https://example.com/a</scte35:SegmentationUpid></scte35:SegmentationDescriptor></scte35:SpliceInfoSection></Event></EventStream><AdaptationSet',
+      ),
+    ],
+    'events with elements of applications': [
+      MPD,
+      replaced(
+        '<AdaptationSet',
+        '<EventStream schemeIdUri="urn:example"><Event><mark xmlns="urn:example" name="goal"/></Event></EventStream><AdaptationSet',
+      ),
+    ],
     'an element of another namespace': [
       MPD,
       replaced('<AdaptationSet', '<x:Other xmlns:x="http://example.com/a" value="b"/><AdaptationSet'),
@@ -252,11 +266,18 @@ describe('a publication stays valid, and says that nobody signed its playlists, 
         '<Representation xmlns:scte214="urn:scte:dash:scte214-extensions" scte214:supplementalCodecs="dvh1.08.01" ',
       ),
     ],
+    'authenticity of content': [
+      MPD,
+      replaced(
+        '<Representation ',
+        '<ContentAuthenticity schemeIdUri="urn:example"><x:Manifest xmlns:x="urn:example" uri="a.c2pa"/></ContentAuthenticity><Representation ',
+      ),
+    ],
     'protection of content': [
       MPD,
       replaced(
         '<Representation ',
-        '<ContentProtection schemeIdUri="urn:mpeg:dash:mp4protection:2011" value="cenc" xmlns:cenc="urn:mpeg:cenc:2013" cenc:default_KID="a"><cenc:pssh>AA==</cenc:pssh></ContentProtection><Representation ',
+        '<ContentProtection schemeIdUri="urn:mpeg:dash:mp4protection:2011" value="cenc" xmlns:cenc="urn:mpeg:cenc:2013" cenc:default_KID="a"><cenc:pssh>AA==</cenc:pssh><mspr:pro xmlns:mspr="urn:microsoft:playready">AA==</mspr:pro><ms:laurl xmlns:ms="urn:microsoft" licenseUrl="https://licence.example/"/><dashif:Laurl xmlns:dashif="https://dashif.org/CPS">https://licence.example/</dashif:Laurl></ContentProtection><Representation ',
       ),
     ],
   };

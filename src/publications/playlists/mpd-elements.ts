@@ -80,9 +80,21 @@ export function isOfMpeg(name: string): boolean {
   return ELEMENTS.has(name) || OPAQUE.has(name);
 }
 
-/** Elements of MPEG inside those. */
-export const INSIDE_OPAQUE: ReadonlySet<string> = words(
-  'Event Signal Binary Scope Latency PlaybackRate OperatingQuality OperatingBandwidth QualityLatency ClientDataReporting CMCDParameters Resync',
+/** Elements inside those: of MPEG, and those of SCTE 35 in events. */
+export const INSIDE_OPAQUE: ReadonlySet<string> = new Set([
+  ...words('Event Scope Latency PlaybackRate OperatingQuality OperatingBandwidth QualityLatency ClientDataReporting'),
+  ...words(
+    'CMCDParameters Resync Signal Binary SpliceInfoSection EncryptedPacket SpliceNull SpliceSchedule SpliceInsert',
+  ),
+  ...words('TimeSignal BandwidthReservation PrivateCommand PrivateBytes SpliceTime BreakDuration Program Component'),
+  ...words(
+    'AvailDescriptor DTMFDescriptor SegmentationDescriptor SegmentationUpid DeliveryRestrictions TimeDescriptor',
+  ),
+  ...words('AudioDescriptor AudioChannel'),
+]);
+/** Elements that lead newer players elsewhere, some of them in whatever namespace. */
+export const FOLLOWED: ReadonlySet<string> = words(
+  'ImportedMPD OverlayEvent AlternativeMPD InsertPresentation ReplacePresentation UrlQueryInfo ExtUrlQueryInfo ExtHttpHeaderInfo',
 );
 
 /** Names under which players keep what they read beside the attributes, so that an attribute replaces it. */

@@ -2,6 +2,7 @@ import {
   ELEMENTS,
   type ElementGrammar,
   FILE_ADDRESSES,
+  FOLLOWED,
   INSIDE_OPAQUE,
   isOfMpeg,
   KNOWN_ATTRIBUTES,
@@ -125,20 +126,22 @@ interface Surroundings {
 }
 
 /**
- * Finds elements outside the tables. Those of the namespace of MPEG may have newer players play something else; those of others are
- * known to nobody, unless they have an address.
+ * Finds elements outside the tables. Those of the namespace of MPEG may have newer players play something else. Of others the name
+ * counts, because some players ignore namespaces: they are known to nobody, unless players follow them or they have an address.
  */
 function checkOtherElements(element: XmlElement, text: string, around: Surroundings, found: Report): void {
   const { name, start, children } = element;
-  if (name === 'ContentProtection') return;
+  // Licences and manifests lie elsewhere, and nothing in these elements plays.
+  if (name === 'ContentProtection' || name === 'ContentAuthenticity') return;
   const tag = text.slice(start, text.indexOf('>', start));
   const namespace = /\sxmlns\s*=\s*["']([^"']*)/.exec(tag)?.[1];
   const isInMpeg = namespace === undefined ? around.isOfMpeg : namespace.startsWith('urn:mpeg:dash:schema:mpd:');
-  if (!isOfMpeg(name) && !INSIDE_OPAQUE.has(name)) {
-    if (isInMpeg && tag.startsWith(`<${name}`) && !(around.isOpaque && OF_APPLICATIONS.test(name))) {
+  if (!isOfMpeg(name) && !(around.isOpaque && INSIDE_OPAQUE.has(name))) {
+    const isNewer = isInMpeg && tag.startsWith(`<${name}`) && !(around.isOpaque && OF_APPLICATIONS.test(name));
+    if (isNewer || FOLLOWED.has(name)) {
       return found(start, `<${name}> is no element that is known here, and some players may follow it`);
     }
-    if (!around.isOpaque) return found(start, `<${name}>`, leadsElsewhere(element) ? 'unsigned' : 'unknown');
+    return found(start, `<${name}>`, leadsElsewhere(element) ? 'unsigned' : 'unknown');
   }
   const isOpaque = around.isOpaque || OPAQUE.has(name);
   for (const child of children) checkOtherElements(child, text, { isOfMpeg: isInMpeg, isOpaque }, found);
@@ -147,12 +150,14 @@ function checkOtherElements(element: XmlElement, text: string, around: Surroundi
 /** Names of elements that applications put into events and descriptors; those of MPEG begin with a capital. */
 const OF_APPLICATIONS = /^[a-z]/;
 
+/** Names of attributes that are addresses, whatever these look like. */
+const ADDRESS_NAME = /(?:ur[il]|href|src)$/i;
+
 /** Returns true for an element with an address in it. */
 function leadsElsewhere({ attributes, text, children }: XmlElement): boolean {
-  const values = [...attributes]
-    .filter(([name]) => !/^(?:xmlns|schemeIdUri|schemaLocation)/.test(name))
-    .map(([, value]) => value);
-  return [text, ...values].some((each) => ADDRESS.test(each)) || children.some(leadsElsewhere);
+  const own = [...attributes].filter(([name]) => !/^(?:xmlns|schemeIdUri|schemaLocation)/.test(name));
+  const hasAddress = own.some(([name, value]) => ADDRESS.test(value) || (ADDRESS_NAME.test(name) && value !== ''));
+  return hasAddress || ADDRESS.test(text) || children.some(leadsElsewhere);
 }
 
 /** Finds elements that lead players elsewhere. */
