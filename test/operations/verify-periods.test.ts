@@ -60,6 +60,18 @@ describe('an MPD', async () => {
     );
   });
 
+  for (const [kind, offered] of [
+    ['audio', /it offers pictures without the sound/],
+    ['video', /a period offers no pictures that all players play/],
+  ] as const) {
+    test(`may not have players leave out its ${kind} for want of a type`, async () => {
+      const verdict = await edited((mpd) => mpd.replace(` mimeType="${kind}/mp4"`, ''));
+      const line = text.split('\n').findIndex((each) => each.includes(`mimeType="${kind}/mp4"`)) + 1;
+      asserted(verdict, 'invalid', offered);
+      asserted(verdict, 'invalid', new RegExp(`"line":${line},"problem":"a representation has no mimeType`));
+    });
+  }
+
   test('may not play sound in another period than pictures', async () => {
     asserted(
       await edited((mpd) =>

@@ -2,6 +2,7 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import { isHidden } from '../playlists/file-names.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
 import { attributeOf, type HlsLine } from '../playlists/hls-lines.ts';
+import { hasType } from '../playlists/mpd-kinds.ts';
 import type { MpdDocument, MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
 import type { PlaylistFinding } from '../playlists/playlist-finding.ts';
 import { isOpen } from '../playlists/read-playlists.ts';
@@ -37,7 +38,7 @@ export function findingsIn(playlists: readonly NamedPlaylist[]): FoundInPlaylist
         ? found('it has a buffer for time shift, by which some players begin near its end')
         : []),
       ...(isOpen(document) ? found('it may grow, so players begin near its end') : []),
-      ...(document.kind === 'mpd' ? findPeriodsApart(document) : []),
+      ...(document.kind === 'mpd' ? [...findPeriodsApart(document), ...findUntyped(document)] : []),
       ...(document.kind === 'mpd' && document.representations.some(passesPeriod)
         ? found('segments begin behind the end of their period, and some players leave them out')
         : []),
@@ -91,6 +92,13 @@ function findPeriodsApart({ path, periods }: MpdDocument): FoundInPlaylist[] {
     const apart = Math.round(Math.abs(behind) * 1000) / 1000;
     return found(`the period ends ${apart} s ${behind > 0 ? 'after' : 'before'} ${next}`);
   });
+}
+
+function findUntyped({ path, representations }: MpdDocument): FoundInPlaylist[] {
+  const problem = 'a representation has no mimeType, and some players leave it out';
+  return representations
+    .filter(({ lineage }) => !hasType(lineage))
+    .map(({ line }) => ({ playlist: path, line, kind: 'ambiguous', problem }));
 }
 
 /** Seconds by which writers round the length of a period. */
