@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import { JobIds } from '#jobs/job-ids.ts';
-import { PostgresJobStore } from '#jobs/store/postgres/postgres-job-store.ts';
+import { openPostgresStore } from '#jobs/store/postgres/postgres-job-store.ts';
 import { createJobsDatabase } from '../support/jobs/jobs-database.ts';
 import { NO_LOG, scripts } from '../support/jobs/test-jobs.ts';
 import { startPostgres } from '../support/servers/postgres-server.ts';
@@ -15,7 +15,7 @@ const server = await startPostgres({ after });
 describe('PostgreSQL', () => {
   const databaseFor = async () => {
     const url = await createJobsDatabase(server);
-    return () => PostgresJobStore.open(url, 4, NO_LOG);
+    return () => openPostgresStore(url, 4, NO_LOG);
   };
   describeJobStore('PostgreSQL', databaseFor);
   describeJobControl('PostgreSQL', databaseFor);
@@ -25,7 +25,7 @@ describe('PostgreSQL', () => {
 
 test('jobs that a node excludes are all of them, or refused where they are too many for a statement', async (t) => {
   const url = await createJobsDatabase(server);
-  const store = await PostgresJobStore.open(url, 4, NO_LOG);
+  const store = await openPostgresStore(url, 4, NO_LOG);
   t.after(() => store.close());
   const jobIds = new JobIds();
   const submit = async (caller: string) => {

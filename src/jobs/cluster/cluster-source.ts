@@ -11,7 +11,7 @@ import type { InputEnd, JobPaths, LeasedInput } from '../store/job-store.ts';
 import { pathsOfSingleInput } from '../store/output-paths.ts';
 import type { NodeSettings } from '../store/postgres/node-records.ts';
 import { type Notification, NotificationListener } from '../store/postgres/notifications.ts';
-import { PostgresJobStore, type ReleaseReason } from '../store/postgres/postgres-job-store.ts';
+import { openPostgresStore, type PostgresJobStore, type ReleaseReason } from '../store/postgres/postgres-job-store.ts';
 import { type FinishedRun, LeaseAndComplete } from './lease-and-complete.ts';
 import { LeasedInputs, type LeasedMessage, type RunningLease } from './leased-inputs.ts';
 import { NodeRegistry, nodeSettings } from './node-registry.ts';
@@ -36,7 +36,7 @@ interface ClusterOptions {
 export async function openCluster(url: string, { config, signer, log }: ClusterOptions): Promise<JobEngine> {
   const releaseFolder = await holdDataFolder(config.jobs.data_dir);
   try {
-    const store = await PostgresJobStore.open(url, MAX_CONNECTIONS, log);
+    const store = await openPostgresStore(url, MAX_CONNECTIONS, log);
     const registry = await joinNodes(store, nodeSettings(config, signer?.identity ?? null), log);
     return {
       store,

@@ -79,7 +79,7 @@ export async function queuedJobs(db: Database): Promise<readonly QueuedJob[]> {
   }));
 }
 
-/** Implements `PostgresJobStore.jobsOfSameCallers`. */
+/** Returns these jobs and all unfinished jobs of the same named callers; null when there are more than 10,000. A node excludes them while it serves callers that have nothing running. */
 export async function jobsOfSameCallers(db: Database, jobIds: readonly string[]): Promise<readonly string[] | null> {
   if (jobIds.length === 0) return [];
   const jobs = await unfinishedJobs(db)
@@ -92,7 +92,7 @@ export async function jobsOfSameCallers(db: Database, jobIds: readonly string[])
   return jobs.length > MAX_EXCLUDED_JOBS ? null : [...new Set([...jobIds, ...jobs.map(({ job_id: jobId }) => jobId)])];
 }
 
-/** Implements `PostgresJobStore.otherJobs`. */
+/** Returns all other unfinished jobs; null when there are more than 10,000. */
 export async function otherJobs(db: Database, jobIds: readonly string[]): Promise<readonly string[] | null> {
   const jobs = await unfinishedJobs(db)
     .$if(jobIds.length > 0, (others) => others.where('job_id', 'not in', jobIds))

@@ -12,7 +12,7 @@ import { leaseInput } from '#jobs/store/lease-inputs.ts';
 import { openPostgres } from '#jobs/store/postgres/postgres-database.ts';
 import {
   type CompletedMessage,
-  PostgresJobStore,
+  openPostgresStore,
   type ReceivedMessage,
 } from '#jobs/store/postgres/postgres-job-store.ts';
 import { submitJob } from '#jobs/store/submit-job.ts';
@@ -112,7 +112,7 @@ async function openNode(t: TestContext) {
   const url = await createJobsDatabase(server);
   const warnings: unknown[] = [];
   const log = { ...NO_LOG, warn: (fields: unknown) => warnings.push(fields) };
-  const store = await PostgresJobStore.open(url, CLIENTS + 1, log);
+  const store = await openPostgresStore(url, CLIENTS + 1, log);
   t.after(async () => {
     await store.close();
     assert.deepEqual(warnings, []);

@@ -1,46 +1,16 @@
 import type { Log } from '#telemetry/logger.ts';
-import type { JobScope } from '../../caller.ts';
-import type { ByteProgress, InputAttempt } from '../../job.ts';
-import type { ResultEntry } from '../../result-entries.ts';
-import { closeCallback, leaseCallbacks, postponeCallback } from '../callbacks.ts';
-import { findRequest, findRetriedJob } from '../find-request.ts';
-import {
-  cancelJob,
-  cancelledAmong,
-  finishInput,
-  recordProcessExit,
-  recordTransientFailure,
-  requeueInput,
-  undoServiceExit,
-} from '../finish-input.ts';
-import type {
-  InputEnd,
-  InputId,
-  InputLease,
-  JobFilter,
-  JobStore,
-  KnownJob,
-  LeaseCounts,
-  NewJob,
-} from '../job-store.ts';
-import { leaseInput, leaseInputs, recoverLeases, requestOfJob, startReservedInput } from '../lease-inputs.ts';
-import { probeWrite, pruneJobs } from '../maintenance.ts';
-import { pathsOfJob, releaseOutputPaths, reserveOutputPath } from '../output-paths.ts';
-import { countQueued, jobsOfSameCallers, otherJobs, queuedJobs, queueState, recordProgress } from '../queue-state.ts';
-import {
-  findJob,
-  finishedAmong,
-  finishedInputs,
-  jobReport,
-  listJobs,
-  recentJobs,
-  resultEntries,
-} from '../read-jobs.ts';
-import { findByIdempotencyKey, submitJobs } from '../submit-job.ts';
+import type { InputAttempt } from '../../job.ts';
+import { recordProcessExit, recordTransientFailure, requeueInput } from '../finish-input.ts';
+import type { InputEnd, InputId, InputLease, JobStore, KnownJob, NewJob } from '../job-store.ts';
+import { leaseInput } from '../lease-inputs.ts';
+import { jobsOfSameCallers, otherJobs } from '../queue-state.ts';
+import { type MethodOnDatabase, read, type StoreMethod, storeMethods, write } from '../store-methods.ts';
+import { submitJobs } from '../submit-job.ts';
+import type { Database } from '../tables.ts';
 import { Batcher } from './batcher.ts';
 import { type CompletedInput, leaseAndComplete, type NewLease } from './lease-and-complete.ts';
 import { type JobMessage, MessageQueue } from './message-queue.ts';
-import { type NodeRecord, recordHeartbeat, registerNode, removeNode, type SeenNode } from './node-records.ts';
+import { recordHeartbeat, registerNode, removeNode } from './node-records.ts';
 import { NotificationPublisher } from './notifications.ts';
 import { openPostgres, type PostgresDatabase } from './postgres-database.ts';
 
@@ -58,7 +28,7 @@ export interface CompletedMessage extends CompletedInput {
   readonly message: JobMessage;
 }
 
-/** The effects of `PostgresJobStore.leaseAndComplete`. */
+/** The effects of `MessageMethods.leaseAndComplete`. */
 export interface MessageExchange {
   readonly received: readonly ReceivedMessage[];
   /** The recorded results. An input that is missing was late. */
@@ -73,326 +43,215 @@ export type ReleaseReason =
   | { readonly type: 'process-exited'; readonly exitCause: string }
   | { readonly type: 'transient-failure'; readonly retryDelayMs: number };
 
-/**
- * The store that several nodes share. It writes job records and job messages in one transaction, and notifies the other nodes
- * after the commit. Its methods beyond `JobStore` are for the dispatcher of a node.
- */
-export class PostgresJobStore implements JobStore {
-  readonly #database: PostgresDatabase;
-  readonly #messages: MessageQueue;
-  readonly #publisher: NotificationPublisher;
-  readonly #submissions = new Batcher<NewJob, KnownJob | null>((jobs) => this.#submitBatch(jobs), SUBMISSION_BATCHES);
+/** The methods for nodes that need nothing but the database. */
+const nodeMethods = {
+  jobsOfSameCallers: read(jobsOfSameCallers),
+  otherJobs: read(otherJobs),
+  recordHeartbeat: write(recordHeartbeat),
+  registerNode: write(registerNode),
+  removeNode: write(removeNode),
+};
 
-  constructor(database: PostgresDatabase, messages: MessageQueue, log: Log) {
-    this.#database = database;
-    this.#messages = messages;
-    this.#publisher = new NotificationPublisher(database, log);
-  }
+/** Methods with their database: they run each call as one read or one transaction. */
+type Bound<Methods> = {
+  readonly [M in keyof Methods]: Methods[M] extends MethodOnDatabase<infer Arguments, infer Result>
+    ? (...args: Arguments) => Promise<Result>
+    : never;
+};
 
-  /** Opens the database and its message queue. Throws an AppError of the catalogue when they cannot be used. */
-  static async open(url: string, maxConnections: number, log: Log): Promise<PostgresJobStore> {
-    const database = await openPostgres(url, maxConnections);
-    try {
-      const messages = await MessageQueue.open(database, log);
-      log.info({ database: database.address }, 'job database opened');
-      return new PostgresJobStore(database, messages, log);
-    } catch (error) {
-      await database.close();
-      throw error;
-    }
-  }
+function bind<Methods extends object>(database: PostgresDatabase, methods: Methods): Bound<Methods> {
+  const bound = Object.entries(methods as Record<string, MethodOnDatabase<unknown[], unknown>>).map(
+    ([name, { access, run }]) => [
+      name,
+      (...args: unknown[]) =>
+        access === 'read' ? database.read((db) => run(db, ...args)) : database.transaction((db) => run(db, ...args)),
+    ],
+  );
+  return Object.fromEntries(bound) as Bound<Methods>;
+}
 
-  submitJob(job: NewJob) {
-    return this.#submissions.call(job, JSON.stringify(job.request).length);
-  }
-
-  async #submitBatch(jobs: readonly NewJob[]): Promise<readonly (KnownJob | null)[]> {
-    const known = await this.#database.transaction(async (db) => {
-      const answers = await submitJobs(db, jobs);
-      const added = jobs.filter((_, index) => answers[index] === null);
-      await this.#messages.send(
-        db,
-        added.map(({ jobId, sync, request }) => ({ jobId, sync, inputCount: request.inputs.length })),
-      );
-      return answers;
-    });
-    if (known.includes(null)) this.#publisher.publish({ type: 'queued' });
-    return known;
-  }
-
-  findByIdempotencyKey(key: string) {
-    return this.#database.read((db) => findByIdempotencyKey(db, key));
-  }
-
-  findJob(jobId: string, scope?: JobScope) {
-    return this.#database.read((db) => findJob(db, jobId, scope));
-  }
-
-  findRetriedJob(jobId: string, scope?: JobScope) {
-    return this.#database.read((db) => findRetriedJob(db, jobId, scope));
-  }
-
-  findRequest(jobId: string, scope?: JobScope) {
-    return this.#database.read((db) => findRequest(db, jobId, scope));
-  }
-
-  listJobs(filter: JobFilter) {
-    return this.#database.read((db) => listJobs(db, filter));
-  }
-
-  recentJobs(since: Date, limit: number) {
-    return this.#database.read((db) => recentJobs(db, since, limit));
-  }
-
-  async cancelJob(jobId: string, scope?: JobScope) {
-    const cancellation = await this.#database.transaction((db) => cancelJob(db, jobId, scope));
-    if (cancellation?.changed)
-      this.#publisher.publish({ type: cancellation.jobFinished ? 'ended' : 'cancelled', jobId });
-    return cancellation;
-  }
-
-  finishedAmong(jobIds: readonly string[]) {
-    return this.#database.read((db) => finishedAmong(db, jobIds));
-  }
-
-  cancelledAmong(jobIds: readonly string[]) {
-    return this.#database.read((db) => cancelledAmong(db, jobIds));
-  }
-
-  finishedInputs(jobId: string) {
-    return this.#database.read((db) => finishedInputs(db, jobId));
-  }
-
-  resultEntries(jobId: string, inputIndexes: readonly number[], scope?: JobScope) {
-    return this.#database.read((db) => resultEntries(db, jobId, inputIndexes, scope));
-  }
-
-  jobReport(jobId: string) {
-    return this.#database.read((db) => jobReport(db, jobId));
-  }
-
-  pruneJobs(finishedBefore: Date) {
-    return this.#database.transaction((db) => pruneJobs(db, finishedBefore));
-  }
-
-  queuedJobs() {
-    return this.#database.read((db) => queuedJobs(db));
-  }
-
-  leaseInputs(jobId: string, counts: LeaseCounts) {
-    return this.#database.transaction((db) => leaseInputs(db, jobId, counts));
-  }
-
-  async leaseInput(input: InputId): Promise<InputLease> {
-    const answer = await this.#database.transaction((db) => leaseInput(db, input));
-    if (answer.lease === null) this.#publishEnd(input.jobId, answer);
-    return answer;
-  }
-
-  startReservedInput(lease: InputAttempt) {
-    return this.#database.transaction((db) => startReservedInput(db, lease));
-  }
-
-  requestOfJob(jobId: string) {
-    return this.#database.read((db) => requestOfJob(db, jobId));
-  }
-
-  pathsOfJob(jobId: string) {
-    return this.#database.read((db) => pathsOfJob(db, jobId));
-  }
-
-  recordProgress(running: readonly (InputAttempt & ByteProgress)[]) {
-    return this.#database.transaction((db) => recordProgress(db, running));
-  }
-
-  async finishInput(lease: InputAttempt, entry: ResultEntry, progress: ByteProgress, digest: string | null = null) {
-    const end = await this.#database.transaction((db) => finishInput(db, lease, entry, progress, digest));
-    this.#publishEnd(lease.jobId, end);
-    return end;
-  }
-
-  async requeueInput(lease: InputAttempt) {
-    const end = await this.#database.transaction((db) => requeueInput(db, lease));
-    this.#publishRelease(lease.jobId, end);
-    return end;
-  }
-
-  recordTransientFailure(lease: InputAttempt) {
-    return this.#database.transaction((db) => recordTransientFailure(db, lease));
-  }
-
-  async recordProcessExit(lease: InputAttempt, exitCause: string) {
-    const end = await this.#database.transaction((db) => recordProcessExit(db, lease, exitCause));
-    this.#publishRelease(lease.jobId, end);
-    return end;
-  }
-
-  undoServiceExit(lease: InputAttempt) {
-    return this.#database.transaction((db) => undoServiceExit(db, lease));
-  }
-
-  recoverLeases() {
-    return this.#database.transaction((db) => recoverLeases(db));
-  }
-
-  reserveOutputPath(lease: InputAttempt, path: string) {
-    return this.#database.transaction((db) => reserveOutputPath(db, lease, path));
-  }
-
-  releaseOutputPaths(lease: InputAttempt) {
-    return this.#database.transaction((db) => releaseOutputPaths(db, lease));
-  }
-
-  leaseCallbacks(count: number, leaseMs: number) {
-    return this.#database.transaction((db) => leaseCallbacks(db, count, leaseMs));
-  }
-
-  postponeCallback(jobId: string, pauseMs: number, was: 'sent' | 'unsent') {
-    return this.#database.transaction((db) => postponeCallback(db, jobId, pauseMs, was));
-  }
-
-  closeCallback(jobId: string, state: 'delivered' | 'given_up') {
-    return this.#database.transaction((db) => closeCallback(db, jobId, state));
-  }
-
-  countQueued() {
-    return this.#database.read((db) => countQueued(db));
-  }
-
-  queueState() {
-    return this.#database.read((db) => queueState(db));
-  }
-
-  probeWrite() {
-    return this.#database.transaction((db) => probeWrite(db));
-  }
-
-  /** Returns this store: its commits need not be shared, and results are batched by `leaseAndComplete`. */
-  batched(): JobStore {
-    return this;
-  }
-
+/** The methods that write job records and job messages in one transaction. */
+interface MessageMethods {
   /**
    * Records results, deletes their messages, and receives up to `count` messages of other jobs than the excluded ones, whose
    * inputs it leases when they are queued. All in one transaction.
    */
-  async leaseAndComplete(
+  leaseAndComplete(
     completed: readonly CompletedMessage[],
     count: number,
     excludedJobs: readonly string[],
-  ): Promise<MessageExchange> {
-    const exchange = await this.#database.transaction(async (db) => {
-      const fetched = count > 0 ? await this.#messages.fetch(db, count, excludedJobs) : { messages: [], more: false };
-      const { messages, more } = fetched;
-      const wanted = messages.map(({ jobId, inputIndex }) => ({ jobId, inputIndex }));
-      const done = await leaseAndComplete(db, completed, wanted);
-      const recorded = completed.filter(({ lease }) => done.completed.some((one) => isSameInput(one, lease)));
-      await this.#messages.delete(
-        db,
-        recorded.map(({ message }) => message),
-      );
-      const received = messages.map((message) => ({
-        message,
-        leased: done.leased.find(({ lease }) => isSameInput(lease, message)) ?? null,
-      }));
-      return { received, completed: done.completed, more };
-    });
-    for (const one of exchange.completed) this.#publishEnd(one.jobId, one);
-    return exchange;
-  }
+  ): Promise<MessageExchange>;
 
   /**
    * Leases the input of a received message that was not queued: it was lost by another node, is cancelled, or has finished.
    * Resolves with null when the message has expired meanwhile, and belongs to another node.
    */
-  async takeOver(message: JobMessage): Promise<InputLease | null> {
-    const answer = await this.#database.transaction(async (db) => {
-      if (!(await this.#messages.touch(db, message))) return null;
-      const lease = await leaseInput(db, { jobId: message.jobId, inputIndex: message.inputIndex });
-      if (lease.lease === null) await this.#messages.delete(db, [message]);
-      return lease;
-    });
-    if (answer?.lease === null) this.#publishEnd(message.jobId, answer);
-    return answer;
-  }
+  takeOver(message: JobMessage): Promise<InputLease | null>;
 
   /**
    * Releases an input without a result: queues it again with its message, or finishes it. `isLost` says that the message
    * expired while the worker was alive, because the database could not be reached; then the input is another node's.
    */
-  async releaseInput(
-    message: JobMessage,
-    lease: InputAttempt,
-    reason: ReleaseReason,
-    isLost: boolean,
-  ): Promise<InputEnd> {
-    const end = await this.#database.transaction(async (db) => {
-      if (reason.type === 'transient-failure') await recordTransientFailure(db, lease);
-      const released =
-        reason.type === 'process-exited'
-          ? await recordProcessExit(db, lease, reason.exitCause)
-          : await requeueInput(db, lease);
-      if (isLost) return released;
-      const delayMs = reason.type === 'transient-failure' ? reason.retryDelayMs : 0;
-      if (released.input === 'queued') await this.#messages.requeue(db, message, delayMs);
-      else await this.#messages.delete(db, [message]);
-      return released;
-    });
-    this.#publishRelease(lease.jobId, end);
-    return end;
-  }
-
-  /**
-   * Returns these jobs and all unfinished jobs of the same named callers; null when there are more than 10,000. A node
-   * excludes them while it serves callers that have nothing running.
-   */
-  jobsOfSameCallers(jobIds: readonly string[]): Promise<readonly string[] | null> {
-    return this.#database.read((db) => jobsOfSameCallers(db, jobIds));
-  }
-
-  /** Returns all other unfinished jobs; null when there are more than 10,000. */
-  otherJobs(jobIds: readonly string[]): Promise<readonly string[] | null> {
-    return this.#database.read((db) => otherJobs(db, jobIds));
-  }
+  releaseInput(message: JobMessage, lease: InputAttempt, reason: ReleaseReason, isLost: boolean): Promise<InputEnd>;
 
   /** Renews the leases of messages, and returns those that had expired. */
-  renew(messages: readonly JobMessage[]): Promise<readonly JobMessage[]> {
-    return this.#messages.renew(messages);
-  }
+  renew(messages: readonly JobMessage[]): Promise<readonly JobMessage[]>;
+}
 
-  /** Records a node that starts, unless `mayJoin` refuses, and returns the others that were seen within `expiryMs`. */
-  registerNode(
-    node: NodeRecord,
-    expiryMs: number,
-    mayJoin: (others: readonly SeenNode[]) => boolean,
-  ): Promise<readonly SeenNode[]> {
-    return this.#database.transaction((db) => registerNode(db, node, expiryMs, mayJoin));
-  }
+/**
+ * The store that several nodes share. It notifies the other nodes after the commit. Its methods beyond `JobStore` are for the
+ * dispatcher of a node.
+ */
+export interface PostgresJobStore extends JobStore, MessageMethods, Bound<typeof nodeMethods> {}
 
-  /** Records that a node is alive. */
-  recordHeartbeat(node: NodeRecord): Promise<void> {
-    return this.#database.transaction((db) => recordHeartbeat(db, node));
+/** Opens the database and its message queue. Throws an AppError of the catalogue when they cannot be used. */
+export async function openPostgresStore(url: string, maxConnections: number, log: Log): Promise<PostgresJobStore> {
+  const database = await openPostgres(url, maxConnections);
+  try {
+    const messages = await MessageQueue.open(database, log);
+    log.info({ database: database.address }, 'job database opened');
+    return storeOf(database, messages, new NotificationPublisher(database, log));
+  } catch (error) {
+    await database.close();
+    throw error;
   }
+}
 
-  /** Deletes the record of a node that stops. */
-  removeNode(node: NodeRecord): Promise<void> {
-    return this.#database.transaction((db) => removeNode(db, node));
-  }
+function storeOf(
+  database: PostgresDatabase,
+  messages: MessageQueue,
+  publisher: NotificationPublisher,
+): PostgresJobStore {
+  const methods = bind(database, storeMethods);
+  const submissions = new Batcher<NewJob, KnownJob | null>(async (jobs) => {
+    const known = await database.transaction((db) => submitWithMessages(db, messages, jobs));
+    if (known.includes(null)) publisher.publish({ type: 'queued' });
+    return known;
+  }, SUBMISSION_BATCHES);
+  const store: PostgresJobStore = {
+    ...methods,
+    ...bind(database, nodeMethods),
+    ...notifying(methods, publisher),
+    ...messageMethods(database, messages, publisher),
+    submitJob: (job) => submissions.call(job, JSON.stringify(job.request).length),
+    // Its commits need not be shared, and results are batched by `leaseAndComplete`.
+    batched: () => store,
+    close: async () => {
+      await messages.close();
+      await publisher.close();
+      await database.close();
+    },
+  };
+  return store;
+}
 
-  async close(): Promise<void> {
-    await this.#messages.close();
-    await this.#publisher.close();
-    await this.#database.close();
-  }
+async function submitWithMessages(
+  db: Database,
+  messages: MessageQueue,
+  jobs: readonly NewJob[],
+): Promise<readonly (KnownJob | null)[]> {
+  const answers = await submitJobs(db, jobs);
+  const added = jobs.filter((_, index) => answers[index] === null);
+  await messages.send(
+    db,
+    added.map(({ jobId, sync, request }) => ({ jobId, sync, inputCount: request.inputs.length })),
+  );
+  return answers;
+}
 
-  #publishRelease(jobId: string, end: InputEnd): void {
-    if (end.input === 'queued') this.#publisher.publish({ type: 'queued' });
-    this.#publishEnd(jobId, end);
-  }
+/** Returns the methods after which other nodes are notified. */
+function notifying(methods: Pick<JobStore, StoreMethod>, publisher: NotificationPublisher) {
+  const released =
+    <Rest extends readonly unknown[]>(release: (lease: InputAttempt, ...rest: Rest) => Promise<InputEnd>) =>
+    async (lease: InputAttempt, ...rest: Rest): Promise<InputEnd> => {
+      const end = await release(lease, ...rest);
+      publisher.publishRelease(lease.jobId, end);
+      return end;
+    };
+  return {
+    finishInput: released(methods.finishInput),
+    requeueInput: released(methods.requeueInput),
+    recordProcessExit: released(methods.recordProcessExit),
+    leaseInput: async (input) => {
+      const answer = await methods.leaseInput(input);
+      if (answer.lease === null) publisher.publishEnd(input.jobId, answer);
+      return answer;
+    },
+    cancelJob: async (jobId, scope) => {
+      const cancellation = await methods.cancelJob(jobId, scope);
+      if (cancellation?.changed) publisher.publish({ type: cancellation.jobFinished ? 'ended' : 'cancelled', jobId });
+      return cancellation;
+    },
+  } satisfies Partial<JobStore>;
+}
 
-  #publishEnd(jobId: string, { jobFinished }: { readonly jobFinished: boolean }): void {
-    if (jobFinished) this.#publisher.publish({ type: 'ended', jobId });
-  }
+function messageMethods(
+  database: PostgresDatabase,
+  messages: MessageQueue,
+  publisher: NotificationPublisher,
+): MessageMethods {
+  return {
+    leaseAndComplete: async (completed, count, excludedJobs) => {
+      const exchange = await database.transaction((db) =>
+        exchangeMessages(db, messages, completed, count, excludedJobs),
+      );
+      for (const one of exchange.completed) publisher.publishEnd(one.jobId, one);
+      return exchange;
+    },
+    takeOver: async (message) => {
+      const answer = await database.transaction((db) => takeOver(db, messages, message));
+      if (answer?.lease === null) publisher.publishEnd(message.jobId, answer);
+      return answer;
+    },
+    releaseInput: async (message, lease, reason, isLost) => {
+      const end = await database.transaction(async (db) => {
+        const released = await release(db, lease, reason);
+        if (isLost) return released;
+        const delayMs = reason.type === 'transient-failure' ? reason.retryDelayMs : 0;
+        if (released.input === 'queued') await messages.requeue(db, message, delayMs);
+        else await messages.delete(db, [message]);
+        return released;
+      });
+      publisher.publishRelease(lease.jobId, end);
+      return end;
+    },
+    renew: (leased) => messages.renew(leased),
+  };
+}
+
+async function exchangeMessages(
+  db: Database,
+  queue: MessageQueue,
+  completed: readonly CompletedMessage[],
+  count: number,
+  excludedJobs: readonly string[],
+): Promise<MessageExchange> {
+  const { messages, more } = count > 0 ? await queue.fetch(db, count, excludedJobs) : { messages: [], more: false };
+  const wanted = messages.map(({ jobId, inputIndex }) => ({ jobId, inputIndex }));
+  const done = await leaseAndComplete(db, completed, wanted);
+  const recorded = completed.filter(({ lease }) => done.completed.some((one) => isSameInput(one, lease)));
+  await queue.delete(
+    db,
+    recorded.map(({ message }) => message),
+  );
+  const received = messages.map((message) => ({
+    message,
+    leased: done.leased.find(({ lease }) => isSameInput(lease, message)) ?? null,
+  }));
+  return { received, completed: done.completed, more };
+}
+
+async function takeOver(db: Database, messages: MessageQueue, message: JobMessage): Promise<InputLease | null> {
+  if (!(await messages.touch(db, message))) return null;
+  const lease = await leaseInput(db, { jobId: message.jobId, inputIndex: message.inputIndex });
+  if (lease.lease === null) await messages.delete(db, [message]);
+  return lease;
+}
+
+async function release(db: Database, lease: InputAttempt, reason: ReleaseReason): Promise<InputEnd> {
+  if (reason.type === 'process-exited') return recordProcessExit(db, lease, reason.exitCause);
+  if (reason.type === 'transient-failure') await recordTransientFailure(db, lease);
+  return requeueInput(db, lease);
 }
 
 function isSameInput(one: InputId, other: InputId): boolean {

@@ -4,13 +4,12 @@ import { Worker } from 'node:worker_threads';
 import { AppError } from '#errors/app-error.ts';
 import { notedOwner, noteOwner, prepareDataFolder } from '../data-folder.ts';
 import type { JobStore } from '../job-store.ts';
+import type { StoreMethod } from '../store-methods.ts';
 import {
   type CallAnswer,
   type FromSqliteThread,
   type SqliteThreadData,
-  STORE_METHODS,
   type StoreCall,
-  type StoreMethod,
   storeError,
   type ToSqliteThread,
 } from './sqlite-messages.ts';
@@ -35,10 +34,10 @@ const THREAD_URL = new URL(`./sqlite-thread${extname(import.meta.url)}`, import.
 export async function openSqlite(folder: string, lost: (error: AppError) => void = () => undefined): Promise<JobStore> {
   const thread = new SqliteThread(await prepareDataFolder(folder));
   try {
-    await thread.opened();
+    const methods = await thread.opened();
     await noteOwner(folder);
     thread.onLost(lost);
-    return proxyOf(thread);
+    return proxyOf(thread, methods);
   } catch (error) {
     await thread.close();
     if (!(error instanceof AppError) || error.reason !== 'STORE_IN_USE') throw error;
@@ -46,13 +45,12 @@ export async function openSqlite(folder: string, lost: (error: AppError) => void
   }
 }
 
-/** Returns a store whose methods run on the thread; `sqlite-thread.ts` lists their implementations. */
-function proxyOf(thread: SqliteThread, isBatched = false): JobStore {
-  const methods = Object.keys(STORE_METHODS) as StoreMethod[];
+/** Returns a store whose methods run on the thread, where `storeMethods` has their implementations. */
+function proxyOf(thread: SqliteThread, methods: readonly StoreMethod[], isBatched = false): JobStore {
   const call = (method: StoreMethod) => [method, (...args: unknown[]) => thread.call(method, args, isBatched)];
   return {
     ...(Object.fromEntries(methods.map(call)) as Pick<JobStore, StoreMethod>),
-    batched: () => proxyOf(thread, true),
+    batched: () => proxyOf(thread, methods, true),
     close: () => thread.close(),
   };
 }
@@ -62,7 +60,7 @@ class SqliteThread {
   readonly #file: string;
   readonly #thread: Worker;
   readonly #pending = new Map<number, PromiseWithResolvers<unknown>>();
-  readonly #opened = Promise.withResolvers<void>();
+  readonly #opened = Promise.withResolvers<readonly StoreMethod[]>();
   #calls: StoreCall[] = [];
   #sending: 'next tick' | NodeJS.Timeout | null = null;
   #nextId = 1;
@@ -84,8 +82,11 @@ class SqliteThread {
     this.#thread.on('exit', () => this.#lose(undefined));
   }
 
-  /** Resolves when the database is open, locked and migrated. Rejects with an AppError when it is refused. */
-  opened(): Promise<void> {
+  /**
+   * Resolves with the methods that the thread runs when the database is open, locked and migrated. Rejects with an AppError
+   * when it is refused.
+   */
+  opened(): Promise<readonly StoreMethod[]> {
     return this.#opened.promise;
   }
 
@@ -141,7 +142,7 @@ class SqliteThread {
   #receive(message: FromSqliteThread): void {
     switch (message.type) {
       case 'opened':
-        return this.#opened.resolve();
+        return this.#opened.resolve(message.methods);
       case 'refused':
         return this.#opened.reject(storeError(this.#file, message.failure));
       case 'answers':

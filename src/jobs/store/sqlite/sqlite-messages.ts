@@ -1,48 +1,6 @@
 import { dirname } from 'node:path';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
-import type { JobStore } from '../job-store.ts';
-
-/** The methods of the store that the thread of SQLite runs. */
-export type StoreMethod = Exclude<keyof JobStore, 'batched' | 'close'>;
-
-/** Names the methods, and tells reads from writes: writes share a commit, reads need none. */
-export const STORE_METHODS = {
-  cancelJob: 'write',
-  cancelledAmong: 'read',
-  closeCallback: 'write',
-  countQueued: 'read',
-  findByIdempotencyKey: 'read',
-  findJob: 'read',
-  findRetriedJob: 'read',
-  findRequest: 'read',
-  finishedAmong: 'read',
-  finishedInputs: 'read',
-  finishInput: 'write',
-  jobReport: 'read',
-  leaseCallbacks: 'write',
-  leaseInput: 'write',
-  leaseInputs: 'write',
-  listJobs: 'read',
-  pathsOfJob: 'read',
-  postponeCallback: 'write',
-  probeWrite: 'write',
-  pruneJobs: 'write',
-  queuedJobs: 'read',
-  queueState: 'read',
-  recentJobs: 'read',
-  recordProcessExit: 'write',
-  recordProgress: 'write',
-  recordTransientFailure: 'write',
-  recoverLeases: 'write',
-  releaseOutputPaths: 'write',
-  requestOfJob: 'read',
-  requeueInput: 'write',
-  reserveOutputPath: 'write',
-  resultEntries: 'read',
-  startReservedInput: 'write',
-  submitJob: 'write',
-  undoServiceExit: 'write',
-} as const satisfies Record<StoreMethod, 'read' | 'write'>;
+import type { StoreMethod } from '../store-methods.ts';
 
 /** A call of a method of the store. */
 export interface StoreCall {
@@ -77,7 +35,7 @@ export interface CallAnswer {
 
 /** Messages from the thread to the service. The first one is `opened` or `refused`. */
 export type FromSqliteThread =
-  | { readonly type: 'opened' }
+  | { readonly type: 'opened'; readonly methods: readonly StoreMethod[] }
   | { readonly type: 'refused'; readonly failure: CallFailure }
   | { readonly type: 'answers'; readonly answers: readonly CallAnswer[] };
 

@@ -3,42 +3,15 @@ import { type Stats, statSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { Kysely, SqliteDialect, type SqliteStatement, sql } from 'kysely';
-import { closeCallback, leaseCallbacks, postponeCallback } from '../callbacks.ts';
-import { findRequest, findRetriedJob } from '../find-request.ts';
-import {
-  cancelJob,
-  cancelledAmong,
-  finishInput,
-  recordProcessExit,
-  recordTransientFailure,
-  requeueInput,
-  undoServiceExit,
-} from '../finish-input.ts';
-import type { JobStore } from '../job-store.ts';
-import { leaseInput, leaseInputs, recoverLeases, requestOfJob, startReservedInput } from '../lease-inputs.ts';
-import { probeWrite, pruneJobs } from '../maintenance.ts';
 import { migrate } from '../migrations.ts';
-import { pathsOfJob, releaseOutputPaths, reserveOutputPath } from '../output-paths.ts';
-import { countQueued, queuedJobs, queueState, recordProgress } from '../queue-state.ts';
-import {
-  findJob,
-  finishedAmong,
-  finishedInputs,
-  jobReport,
-  listJobs,
-  recentJobs,
-  resultEntries,
-} from '../read-jobs.ts';
-import { findByIdempotencyKey, submitJob } from '../submit-job.ts';
+import { type MethodOnDatabase, type StoreMethod, storeMethods } from '../store-methods.ts';
 import type { Database, Tables } from '../tables.ts';
 import {
   type CallAnswer,
   type FromSqliteThread,
   failureOf,
   type SqliteThreadData,
-  STORE_METHODS,
   type StoreCall,
-  type StoreMethod,
   type ToSqliteThread,
 } from './sqlite-messages.ts';
 
@@ -53,47 +26,6 @@ const READ_SLICE_MS = 10;
 
 /** Bound on the time that erased data, such as the query of a presigned URL, stays in the write-ahead log. */
 const CHECKPOINT_DELAY_MS = 5_000;
-
-/** The implementations of the methods, each with the database or transaction as its first argument. */
-const implementations: {
-  readonly [M in StoreMethod]: (db: Database, ...args: Parameters<JobStore[M]>) => ReturnType<JobStore[M]>;
-} = {
-  cancelJob,
-  cancelledAmong,
-  closeCallback,
-  countQueued,
-  findByIdempotencyKey,
-  findJob,
-  findRetriedJob,
-  findRequest,
-  finishedAmong,
-  finishedInputs,
-  finishInput,
-  jobReport,
-  leaseCallbacks,
-  leaseInput,
-  leaseInputs,
-  listJobs,
-  pathsOfJob,
-  postponeCallback,
-  probeWrite,
-  pruneJobs,
-  queuedJobs,
-  queueState,
-  recentJobs,
-  recordProcessExit,
-  recordProgress,
-  recordTransientFailure,
-  recoverLeases,
-  releaseOutputPaths,
-  requestOfJob,
-  requeueInput,
-  reserveOutputPath,
-  resultEntries,
-  startReservedInput,
-  submitJob,
-  undoServiceExit,
-};
 
 /**
  * Runs the calls of the service. All writes that arrived during a commit share the next commit, and so one sync of the disk.
@@ -125,7 +57,8 @@ class CallLoop {
   #enqueue(message: ToSqliteThread): void {
     if (message.type === 'close') this.#closing = true;
     else
-      for (const call of message.calls) (STORE_METHODS[call.method] === 'read' ? this.#reads : this.#writes).push(call);
+      for (const call of message.calls)
+        (storeMethods[call.method].access === 'read' ? this.#reads : this.#writes).push(call);
   }
 
   async #work(): Promise<void> {
@@ -196,7 +129,7 @@ class CallLoop {
 
   async #read(call: StoreCall): Promise<CallAnswer> {
     try {
-      return { id: call.id, value: await run(this.#db, call) };
+      return { id: call.id, value: await runCall(this.#db, call) };
     } catch (error) {
       return { id: call.id, failure: failureOf(error) };
     }
@@ -207,7 +140,7 @@ class CallLoop {
     try {
       return await this.#db.transaction().execute(async (transaction) => {
         const answers: CallAnswer[] = [];
-        for (const call of writes) answers.push({ id: call.id, value: await run(transaction, call) });
+        for (const call of writes) answers.push({ id: call.id, value: await runCall(transaction, call) });
         return answers;
       });
     } catch (error) {
@@ -225,9 +158,9 @@ class CallLoop {
 }
 
 /** Runs a call. Its arguments came through a message, which the types of the proxy have checked. */
-function run(db: Database, { method, args }: StoreCall): Promise<unknown> {
-  const implementation = implementations[method] as (db: Database, ...args: readonly unknown[]) => Promise<unknown>;
-  return implementation(db, ...args);
+function runCall(db: Database, { method, args }: StoreCall): Promise<unknown> {
+  const { run } = storeMethods[method] as MethodOnDatabase<readonly unknown[], unknown>;
+  return run(db, ...args);
 }
 
 async function runThread(port: MessagePort, file: string): Promise<void> {
@@ -238,7 +171,7 @@ async function runThread(port: MessagePort, file: string): Promise<void> {
     await migrate(db, file);
     const loop = new CallLoop(port, db, fileCheck(file));
     port.on('message', (message: ToSqliteThread) => loop.receive(message));
-    send({ type: 'opened' });
+    send({ type: 'opened', methods: Object.keys(storeMethods) as StoreMethod[] });
   } catch (error) {
     await db?.destroy();
     send({ type: 'refused', failure: failureOf(error) });

@@ -1,0 +1,81 @@
+import { closeCallback, leaseCallbacks, postponeCallback } from './callbacks.ts';
+import { findRequest, findRetriedJob } from './find-request.ts';
+import {
+  cancelJob,
+  cancelledAmong,
+  finishInput,
+  recordProcessExit,
+  recordTransientFailure,
+  requeueInput,
+  undoServiceExit,
+} from './finish-input.ts';
+import type { JobStore } from './job-store.ts';
+import { leaseInput, leaseInputs, recoverLeases, requestOfJob, startReservedInput } from './lease-inputs.ts';
+import { probeWrite, pruneJobs } from './maintenance.ts';
+import { pathsOfJob, releaseOutputPaths, reserveOutputPath } from './output-paths.ts';
+import { countQueued, queuedJobs, queueState, recordProgress } from './queue-state.ts';
+import { findJob, finishedAmong, finishedInputs, jobReport, listJobs, recentJobs, resultEntries } from './read-jobs.ts';
+import { findByIdempotencyKey, submitJob } from './submit-job.ts';
+import type { Database } from './tables.ts';
+
+/** The methods of `JobStore` that work on the database. */
+export type StoreMethod = Exclude<keyof JobStore, 'batched' | 'close'>;
+
+/** Implements a method on a database: `read` outside of a transaction, `write` within one. */
+export interface MethodOnDatabase<Arguments extends readonly unknown[], Result> {
+  readonly access: 'read' | 'write';
+  readonly run: (db: Database, ...args: Arguments) => Promise<Result>;
+}
+
+export function read<Arguments extends readonly unknown[], Result>(
+  run: (db: Database, ...args: Arguments) => Promise<Result>,
+): MethodOnDatabase<Arguments, Result> {
+  return { access: 'read', run };
+}
+
+export function write<Arguments extends readonly unknown[], Result>(
+  run: (db: Database, ...args: Arguments) => Promise<Result>,
+): MethodOnDatabase<Arguments, Result> {
+  return { access: 'write', run };
+}
+
+/** The implementations of the methods, which SQLite runs on its thread, and PostgreSQL in the process of the service. */
+export const storeMethods: {
+  readonly [M in StoreMethod]: MethodOnDatabase<Parameters<JobStore[M]>, Awaited<ReturnType<JobStore[M]>>>;
+} = {
+  cancelJob: write(cancelJob),
+  cancelledAmong: read(cancelledAmong),
+  closeCallback: write(closeCallback),
+  countQueued: read(countQueued),
+  findByIdempotencyKey: read(findByIdempotencyKey),
+  findJob: read(findJob),
+  findRequest: read(findRequest),
+  findRetriedJob: read(findRetriedJob),
+  finishedAmong: read(finishedAmong),
+  finishedInputs: read(finishedInputs),
+  finishInput: write(finishInput),
+  jobReport: read(jobReport),
+  leaseCallbacks: write(leaseCallbacks),
+  leaseInput: write(leaseInput),
+  leaseInputs: write(leaseInputs),
+  listJobs: read(listJobs),
+  pathsOfJob: read(pathsOfJob),
+  postponeCallback: write(postponeCallback),
+  probeWrite: write(probeWrite),
+  pruneJobs: write(pruneJobs),
+  queuedJobs: read(queuedJobs),
+  queueState: read(queueState),
+  recentJobs: read(recentJobs),
+  recordProcessExit: write(recordProcessExit),
+  recordProgress: write(recordProgress),
+  recordTransientFailure: write(recordTransientFailure),
+  recoverLeases: write(recoverLeases),
+  releaseOutputPaths: write(releaseOutputPaths),
+  requestOfJob: read(requestOfJob),
+  requeueInput: write(requeueInput),
+  reserveOutputPath: write(reserveOutputPath),
+  resultEntries: read(resultEntries),
+  startReservedInput: write(startReservedInput),
+  submitJob: write(submitJob),
+  undoServiceExit: write(undoServiceExit),
+};
