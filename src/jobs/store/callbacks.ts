@@ -1,20 +1,12 @@
-import { sql } from 'kysely';
+import { databaseTimeMs } from './dialect.ts';
 import type { DueCallback } from './job-store.ts';
-import { NOW_MS } from './postgres/node-records.ts';
-import { type Database, isPostgres } from './tables.ts';
+import type { Database } from './tables.ts';
 
 /** The longest pause between two attempts, in milliseconds. */
 export const MAX_CALLBACK_PAUSE_MS = 3600 * 1000;
 
 /** The time by which a callback may be due later than after the longest pause: a clock may be set back a little. */
 const CLOCK_DIFFERENCE_MS = 60_000;
-
-/** Returns the time by which callbacks are due: on PostgreSQL that of the database, because the clocks of nodes differ. */
-async function callbackTime(db: Database): Promise<number> {
-  if (!isPostgres(db)) return Date.now();
-  const { rows } = await sql<{ nowMs: number }>`select ${NOW_MS} as "nowMs"`.execute(db);
-  return rows[0]?.nowMs ?? Date.now();
-}
 
 /** Records the callback of a job. It is due when the job finishes. */
 export async function insertCallback(db: Database, jobId: string, url: string): Promise<void> {
@@ -23,7 +15,7 @@ export async function insertCallback(db: Database, jobId: string, url: string): 
 
 /** Makes the callback of a finished job due. */
 export async function makeCallbackDue(db: Database, jobId: string, finishedAt: string): Promise<void> {
-  const dueAt = new Date(await callbackTime(db)).toISOString();
+  const dueAt = new Date(await databaseTimeMs(db)).toISOString();
   await db
     .updateTable('callbacks')
     .set({ state: 'due', ended_at: finishedAt, next_attempt_at: dueAt })
@@ -33,7 +25,7 @@ export async function makeCallbackDue(db: Database, jobId: string, finishedAt: s
 
 /** Implements `JobStore.leaseCallbacks`. */
 export async function leaseCallbacks(db: Database, count: number, leaseMs: number): Promise<readonly DueCallback[]> {
-  const nowMs = await callbackTime(db);
+  const nowMs = await databaseTimeMs(db);
   const leasedUntil = new Date(nowMs + leaseMs).toISOString();
   // Nothing is postponed for so long: the clock was set back since, and the callback would wait until it catches up.
   const tooLate = new Date(nowMs + Math.max(MAX_CALLBACK_PAUSE_MS, leaseMs) + CLOCK_DIFFERENCE_MS).toISOString();
@@ -67,7 +59,7 @@ export async function postponeCallback(
   pauseMs: number,
   was: 'sent' | 'unsent',
 ): Promise<void> {
-  const nextAttemptAt = new Date((await callbackTime(db)) + pauseMs).toISOString();
+  const nextAttemptAt = new Date((await databaseTimeMs(db)) + pauseMs).toISOString();
   await db
     .updateTable('callbacks')
     .set(({ eb }) => ({

@@ -1,7 +1,8 @@
 import { yieldingEntries } from '#concurrency/map-concurrent.ts';
 import type { JobScope } from '../caller.ts';
+import { labelsOf } from './dialect.ts';
 import type { RecordedRequest, RetriedJob } from './job-store.ts';
-import { labelsIn, labelsOf } from './read-jobs.ts';
+import { labelsIn } from './read-jobs.ts';
 import type { Database } from './tables.ts';
 import { withoutQueries } from './url-secrets.ts';
 

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { type InputAttempt, NO_PROGRESS } from '../job.ts';
 import { cancelledEntry } from '../result-entries.ts';
+import { hasRowLocks } from './dialect.ts';
 import { finishInput, isCancelled, isCurrent, recordServiceExit, requeueInput } from './finish-input.ts';
 import type {
   InputEnd,
@@ -11,7 +12,7 @@ import type {
   LeasedInput,
   RecoveredInput,
 } from './job-store.ts';
-import { type Database, type InputStatus, isPostgres } from './tables.ts';
+import type { Database, InputStatus } from './tables.ts';
 
 /** Implements `JobStore.leaseInputs`. */
 export async function leaseInputs(db: Database, jobId: string, counts: LeaseCounts): Promise<readonly LeasedInput[]> {
@@ -40,7 +41,7 @@ async function leaseFirst(
         .where('status', '=', 'queued')
         .orderBy('input_index')
         .limit(count)
-        .$if(isPostgres(db), (inputs) => inputs.forUpdate().skipLocked()),
+        .$if(hasRowLocks(db), (inputs) => inputs.forUpdate().skipLocked()),
     )
     .updateTable('inputs')
     .set(({ eb }) => ({ status, attempt: eb('attempt', '+', 1) }))

@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import { AppError } from '#errors/app-error.ts';
-import { type Database, isPostgres } from './tables.ts';
+import { byteOrderedText } from './dialect.ts';
+import type { Database } from './tables.ts';
 
 /**
  * A change of the tables, in statements that SQLite and PostgreSQL share. Each runs once, in order, and is never edited
@@ -166,12 +167,10 @@ async function addSharing(db: Kysely<unknown>): Promise<void> {
   }
   await db.schema.alterTable('inputs').addColumn('delivered_digest', 'text').execute();
 
-  // Compared byte by byte, so that the paths inside a folder form a range.
-  const byteOrderedText = isPostgres(db) ? sql`text collate "C"` : sql`text`;
   await db.schema
     .createTable('destinations')
     .addColumn('job_id', 'text', (column) => column.notNull().references('jobs.job_id').onDelete('cascade'))
-    .addColumn('place', byteOrderedText, (column) => column.notNull())
+    .addColumn('place', byteOrderedText(db), (column) => column.notNull())
     .addColumn('input_index', 'integer', (column) => column.notNull())
     .addPrimaryKeyConstraint('destinations_key', ['job_id', 'place'])
     .execute();

@@ -1,13 +1,13 @@
-import { sql } from 'kysely';
 import { foldersAbove } from '#bytes/path-overlap.ts';
 import type { ApiInputRef } from '#contract/request.ts';
 import { outputPathsIn, type ResultEntry } from '../result-entries.ts';
+import { lockForReservation } from './dialect.ts';
 import type { InputId, JobPaths, JobRequest, LeasedInput } from './job-store.ts';
-import { type Database, isPostgres } from './tables.ts';
+import type { Database } from './tables.ts';
 
 /** Implements `JobStore.reserveOutputPath`. */
 export async function reserveOutputPath(db: Database, { jobId, inputIndex }: InputId, path: string): Promise<boolean> {
-  await lockJob(db, jobId);
+  await lockForReservation(db, jobId);
   const conflict = await db
     .selectFrom('destinations')
     .select('input_index')
@@ -81,15 +81,4 @@ async function pathsOfOneJob(
 /** Returns the paths of a job from the lease of its single input. */
 export function pathsOfSingleInput({ inputJson }: LeasedInput, { paramsJson }: JobRequest): JobPaths {
   return { inputs: [JSON.parse(inputJson)], params: JSON.parse(paramsJson), outputs: [], retried: [] };
-}
-
-/**
- * Serializes the reservations of one job; SQLite serializes every transaction. Turns off the wait for the disk, because a
- * reservation need not outlive the database: its input is run again.
- */
-async function lockJob(db: Database, jobId: string): Promise<void> {
-  if (!isPostgres(db)) return;
-  await sql`select set_config('synchronous_commit', 'off', true) from job_requests where job_id = ${jobId} for update`.execute(
-    db,
-  );
 }

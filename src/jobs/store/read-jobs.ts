@@ -6,9 +6,9 @@ import type { JobReport } from '#telemetry/run-report.ts';
 import type { JobScope } from '../caller.ts';
 import type { JobSnapshot } from '../job.ts';
 import { firstJobIdAt } from '../job-ids.ts';
+import { boundedColumns, labelsOf, sumOfRunning, withoutIndex } from './dialect.ts';
 import type { JobFilter, JobPage } from './job-store.ts';
-import { PLANNED_BY_VALUES } from './postgres/prepared-statements.ts';
-import { type Database, isPostgres, type JobRow, type Tables } from './tables.ts';
+import type { Database, JobRow, Tables } from './tables.ts';
 
 /** The columns of a job that callers see. */
 const VISIBLE_COLUMNS = [
@@ -69,14 +69,6 @@ const namesOfFirst = (count: number) => sql<string | null>`(
   select '[' || string_agg(name, ',' order by input_index) || ']' from inputs
   where inputs.job_id = jobs.job_id and input_index < ${sql.lit(count)})`;
 
-/** JSON of the labels of a job; null or `{}` where it has none. */
-export const labelsOf = (db: Database) => {
-  const labels = isPostgres(db)
-    ? sql`json_object_agg(name, value order by name)::text`
-    : sql`json_group_object(name, value order by name)`;
-  return sql<string | null>`(select ${labels} from job_labels where job_labels.job_id = jobs.job_id)`;
-};
-
 const RESULTS = sql<string | null>`case when jobs.finished_at is not null then (
   select ${ENTRIES} from inputs where inputs.job_id = jobs.job_id) end`;
 
@@ -85,11 +77,7 @@ const RESULTS = sql<string | null>`case when jobs.finished_at is not null then (
  * all. None on SQLite, which does not record it.
  */
 const runningProgress = (db: Database) => {
-  const ofRunning = (sum: RawBuilder<unknown>) =>
-    isPostgres(db)
-      ? sql<number | null>`case when jobs.status = 'running' then (
-          select sum(${sum}) from inputs where inputs.job_id = jobs.job_id and inputs.status = 'running') end`
-      : sql<null>`null`;
+  const ofRunning = (sum: RawBuilder<unknown>) => sumOfRunning(db, sum);
   return [
     ofRunning(sql`inputs.bytes_done`).as('running_bytes_done'),
     ofRunning(sql`inputs.bytes_total`).as('running_bytes_total'),
@@ -129,18 +117,15 @@ export async function listJobs(db: Database, filter: JobFilter): Promise<JobPage
     .select([namesOfFirst(MAX_LISTED_INPUT_NAMES).as('names'), labelsOf(db).as('labels')])
     .select(runningProgress(db))
     .orderBy(jobId, 'desc')
-    .limit(limit + 1)
-    .modifyEnd(sql.raw(PLANNED_BY_VALUES));
+    .limit(limit + 1);
   if (label !== undefined) query = query.innerJoin('job_labels', 'job_labels.job_id', 'jobs.job_id');
   for (const [column, value] of first?.equals ?? []) query = query.where(sql.ref(column), '=', value);
   for (const [column, value] of others.flatMap(({ equals }) => equals)) {
     query = query.where(withoutIndex(db, column), '=', value);
   }
   if (jobIds !== undefined) query = query.where(jobId, 'in', jobIds);
-  if (before !== undefined) query = query.where(jobId, '<', before);
-  if (before !== undefined && isPostgres(db)) {
-    // PostgreSQL knows equal columns by their joins, but no bounds of theirs: it would merge what the pages before have, too.
-    query = query.where('jobs.job_id', '<', before).where('job_requests.job_id', '<', before);
+  if (before !== undefined) {
+    for (const column of boundedColumns(db, first?.jobId ?? 'jobs.job_id')) query = query.where(column, '<', before);
   }
   const rows = await query.execute();
   return { jobs: rows.slice(0, limit).map(listedJob), more: rows.length > limit };
@@ -191,14 +176,6 @@ function conditionOn(table: keyof Tables, values: Readonly<Record<string, string
     value === undefined ? [] : [[`${table}.${column}`, value] as const],
   );
   return { equals, jobId: `${table}.job_id` };
-}
-
-/**
- * Keeps SQLite, which has no statistics, from finding jobs by the index of a column: it would sort all that it finds.
- * PostgreSQL chooses by its statistics.
- */
-function withoutIndex(db: Database, column: string): RawBuilder<unknown> {
-  return isPostgres(db) ? sql.ref(column) : sql`+${sql.ref(column)}`;
 }
 
 /** Implements `JobStore.finishedAmong`. */

@@ -1,9 +1,9 @@
-import { sql } from 'kysely';
 import type { ApiInputRef } from '#contract/request.ts';
 import { requestedName } from '#inputs/input-name.ts';
 import { insertCallback } from './callbacks.ts';
+import { givenRows } from './dialect.ts';
 import type { KnownJob, NewJob } from './job-store.ts';
-import { type Database, isPostgres } from './tables.ts';
+import type { Database } from './tables.ts';
 import { hasUrlSecrets, withoutQueries } from './url-secrets.ts';
 
 /** Implements `JobStore.submitJob`. */
@@ -96,20 +96,26 @@ async function insertLabels(db: Database, jobs: readonly NewJob[]): Promise<void
   if (rows.length > 0) await db.insertInto('job_labels').values(rows).execute();
 }
 
+const INPUT_COLUMNS = { job_id: 'text', input_index: 'integer', input: 'text', name: 'text' } as const;
+
 /** Inserts all inputs by one statement: a job may have 10,000. */
 async function insertInputs(db: Database, jobs: readonly NewJob[]): Promise<void> {
   const rows = jobs.flatMap(({ jobId, request }) =>
-    request.inputs.map((input, index) => [jobId, index, jsonOf(input), jsonOf(nameOf(input, index))]),
+    request.inputs.map((input, index) => ({
+      job_id: jobId,
+      input_index: index,
+      input: jsonOf(input),
+      name: jsonOf(nameOf(input, index)),
+    })),
   );
-  const elements = isPostgres(db)
-    ? sql`select value ->> 0 as job_id, (value ->> 1)::integer as input_index, value ->> 2 as input,
-          value ->> 3 as name
-        from json_array_elements(${JSON.stringify(rows)}::json) as element(value)`
-    : sql`select value ->> 0 as job_id, value ->> 1 as input_index, value ->> 2 as input,
-          value ->> 3 as name
-        from json_each(${JSON.stringify(rows)})`;
-  await sql`insert into inputs (job_id, input_index, status, input, name)
-    select job_id, input_index, 'queued', input, name from (${elements}) as elements`.execute(db);
+  const given = givenRows(db, 'given', INPUT_COLUMNS, rows);
+  await db
+    .insertInto('inputs')
+    .columns(['job_id', 'input_index', 'status', 'input', 'name'])
+    .expression(({ selectFrom, val }) =>
+      selectFrom(given).select(['job_id', 'input_index', val('queued').as('status'), 'input', 'name']),
+    )
+    .execute();
 }
 
 /** Returns the name that callers see. The query of an address may grant access, so it is no part of it. */

@@ -1,4 +1,4 @@
-import { type Generated, type Kysely, PostgresAdapter, type Selectable } from 'kysely';
+import type { Generated, Kysely, Selectable } from 'kysely';
 import type { JobStatus } from '#contract/job.ts';
 import type { OperationName } from '#operations/operation.ts';
 
@@ -149,8 +149,3 @@ export type JobRow = Selectable<JobsTable>;
 
 /** The database of the store, or a transaction in it. */
 export type Database = Kysely<Tables>;
-
-/** Tells PostgreSQL from SQLite, for the few statements that differ. */
-export function isPostgres(db: Kysely<Tables>): boolean {
-  return db.getExecutor().adapter instanceof PostgresAdapter;
-}

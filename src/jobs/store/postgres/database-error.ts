@@ -14,9 +14,6 @@ const CONFLICT = /^40(001|P01)$/;
 /** The server cancelled a statement that took or waited too long (`statement_timeout`, `lock_timeout`), or an operator did. */
 const CANCELLED = /^(57014|55P03)$/;
 
-/** A prepared statement returns other types than before, because a migration changed a table ("cached plan must not …"). */
-const STALE_STATEMENT = '0A000';
-
 /** The codes and messages of Node and its PostgreSQL driver for connections that are lost or refused. */
 const CONNECTION_CODES = new Set([
   'ECONNREFUSED',
@@ -61,11 +58,6 @@ export function isConnectionLoss(error: unknown): boolean {
 /** Returns true when a connection was cut or refused at once. A timeout is excluded: it has cost its time already. */
 export function isConnectionCut(error: unknown): boolean {
   return isConnectionLoss(error) && !TIMEOUT.test((error as Error).message);
-}
-
-/** Returns true when a prepared statement must be prepared anew. */
-export function isStaleStatement(error: unknown): boolean {
-  return error instanceof Error && codeOf(error) === STALE_STATEMENT;
 }
 
 /** Returns true when a transaction failed only because of a conflict with another one. */

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { POSTGRES_NOW_MS } from '../dialect.ts';
 import type { Database } from '../tables.ts';
 import { ADVISORY_LOCKS } from './advisory-locks.ts';
 
@@ -23,9 +24,6 @@ export interface SeenNode extends NodeRecord {
   readonly seenAtMs: number;
 }
 
-/** The time by the clock of the database. */
-export const NOW_MS = sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`;
-
 /**
  * Records a node that starts, unless `mayJoin` refuses. Returns the other nodes that were seen within `expiryMs`, and
  * deletes the records of older ones. Of nodes that start at the same time each sees those before it.
@@ -37,7 +35,7 @@ export async function registerNode(
   mayJoin: (others: readonly SeenNode[]) => boolean,
 ): Promise<readonly SeenNode[]> {
   await sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.nodeRegistration})`.execute(db);
-  await db.deleteFrom('nodes').where('seen_at_ms', '<', sql<number>`${NOW_MS} - ${expiryMs}`).execute();
+  await db.deleteFrom('nodes').where('seen_at_ms', '<', sql<number>`${POSTGRES_NOW_MS} - ${expiryMs}`).execute();
   const rows = await db.selectFrom('nodes').selectAll().where('node_id', '!=', node.nodeId).execute();
   const others = rows.map(({ node_id: nodeId, name, settings, seen_at_ms: seenAtMs }) => ({
     nodeId,
@@ -53,8 +51,8 @@ export async function registerNode(
 export async function recordHeartbeat(db: Database, { nodeId, name, settings }: NodeRecord): Promise<void> {
   await db
     .insertInto('nodes')
-    .values({ node_id: nodeId, name, settings: JSON.stringify(settings), seen_at_ms: NOW_MS })
-    .onConflict((row) => row.column('node_id').doUpdateSet({ seen_at_ms: NOW_MS }))
+    .values({ node_id: nodeId, name, settings: JSON.stringify(settings), seen_at_ms: POSTGRES_NOW_MS })
+    .onConflict((row) => row.column('node_id').doUpdateSet({ seen_at_ms: POSTGRES_NOW_MS }))
     .execute();
 }
 

@@ -5,21 +5,21 @@ import { AppError } from '#errors/app-error.ts';
 import { type Migration, migrate, migrations } from '../migrations.ts';
 import type { Database, Tables } from '../tables.ts';
 import { ADVISORY_LOCKS } from './advisory-locks.ts';
-import { databaseError, isConflict, isConnectionCut, isStaleStatement } from './database-error.ts';
+import { databaseError, isConflict, isConnectionCut } from './database-error.ts';
 import { clientConfig, PostgresPool } from './postgres-pool.ts';
 
 /** Retries of a transaction that conflicts with others. */
 const TRANSACTION_RETRIES: RetryOptions = {
   backoff: { firstMs: 10, maxMs: 80 },
   maxAttempts: 8,
-  isTransient: (error) => isConflict(error) || isStaleStatement(error),
+  isTransient: isConflict,
 };
 
 /** Retries of a read whose connection is cut: a pool may contain several that were cut together. */
 const READ_RETRIES: RetryOptions = {
   backoff: { firstMs: 20, maxMs: 80 },
   maxAttempts: 5,
-  isTransient: (error) => isConnectionCut(error) || isStaleStatement(error),
+  isTransient: isConnectionCut,
 };
 
 /** The PostgreSQL database of the store, with its retries. Methods reject with an AppError when the database cannot be used. */

@@ -1,8 +1,7 @@
 import type { PostgresPool as KyselyPool } from 'kysely';
 import type { ClientBase, ClientConfig, Pool, PoolClient, QueryResult } from 'pg';
 import { Semaphore } from '#concurrency/semaphore.ts';
-import { isConnectionLoss, isStaleStatement } from './database-error.ts';
-import { PreparedStatements } from './prepared-statements.ts';
+import { isConnectionLoss } from './database-error.ts';
 
 /** Bounds on connecting and on a statement, in milliseconds. A network partition looks like silence. */
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -13,9 +12,6 @@ const WAIT_TIMEOUT_MS = 20_000;
 
 /** The time after which an idle connection is closed, in milliseconds. */
 const IDLE_TIMEOUT_MS = 30_000;
-
-/** The time after which a connection plans its prepared statements anew, because tables have grown, in milliseconds. */
-const PLAN_LIFETIME_MS = 5_000;
 
 /** Object identifiers of the types that the driver returns as text, because they may exceed JavaScript's safe integers. */
 const INT8 = 20;
@@ -44,9 +40,6 @@ export class PostgresPool {
   /** A permit for each connection. */
   readonly #connections: Semaphore;
   readonly #waitTimeoutMs: number;
-  readonly #statements = new PreparedStatements();
-  /** The time when a connection last discarded its plans. */
-  readonly #plannedAtMs = new WeakMap<PoolClient, number>();
 
   private constructor(pool: Pool, max: number, waitTimeoutMs: number) {
     this.#pool = pool;
@@ -80,14 +73,11 @@ export class PostgresPool {
     };
   }
 
-  /**
-   * Runs statements on one connection, none of which is prepared. Returns a result for each, as the driver does: a list when
-   * there are several.
-   */
+  /** Runs statements on one connection. Returns a result for each, as the driver does: a list when there are several. */
   async query(text: string, values?: readonly unknown[]): Promise<QueryResult> {
     const client = await this.#connect();
     try {
-      return await client.queryUnprepared(text, values);
+      return await client.query(text, values);
     } finally {
       client.release();
     }
@@ -96,33 +86,12 @@ export class PostgresPool {
   async #connect(): Promise<PooledClient> {
     await this.#acquire();
     const release = () => this.#connections.release();
-    let client: PoolClient;
     try {
-      client = await this.#pool.connect();
+      return new PooledClient(await this.#pool.connect(), release);
     } catch (error) {
       release();
       throw error;
     }
-    const pooled = new PooledClient(client, this.#statements, release);
-    try {
-      await this.#discardOldPlans(client, pooled);
-      return pooled;
-    } catch (error) {
-      pooled.release();
-      throw error;
-    }
-  }
-
-  /**
-   * Discards the plans of a connection after a while: a statement that was planned for small tables would read large
-   * ones whole, until PostgreSQL analyzes them.
-   */
-  async #discardOldPlans(client: PoolClient, pooled: PooledClient): Promise<void> {
-    const nowMs = performance.now();
-    const plannedAtMs = this.#plannedAtMs.get(client) ?? nowMs;
-    const areOld = nowMs - plannedAtMs > PLAN_LIFETIME_MS;
-    if (areOld) await pooled.queryUnprepared('discard plans');
-    this.#plannedAtMs.set(client, areOld ? nowMs : plannedAtMs);
   }
 
   async #acquire(): Promise<void> {
@@ -137,35 +106,23 @@ export class PostgresPool {
 
 class PooledClient {
   readonly #client: PoolClient;
-  readonly #statements: PreparedStatements;
   readonly #released: () => void;
   #loss: Error | null = null;
 
-  constructor(client: PoolClient, statements: PreparedStatements, released: () => void) {
+  constructor(client: PoolClient, released: () => void) {
     this.#client = client;
-    this.#statements = statements;
     this.#released = released;
     // The driver reports a loss twice: the server's message, and the end of the connection.
     client.on('error', this.#lose);
   }
 
-  /** Runs one statement, which is prepared when it is frequent. */
-  query(text: string, values?: readonly unknown[]): Promise<QueryResult> {
-    return this.#run(text, values, this.#statements.use(text));
-  }
-
-  queryUnprepared(text: string, values?: readonly unknown[]): Promise<QueryResult> {
-    return this.#run(text, values, undefined);
-  }
-
-  async #run(text: string, values: readonly unknown[] = [], name: string | undefined): Promise<QueryResult> {
+  async query(text: string, values: readonly unknown[] = []): Promise<QueryResult> {
     // After a loss every further statement, such as a rollback, would only wait for its timeout.
     if (this.#loss !== null) throw this.#loss;
     try {
-      return await this.#client.query({ text, values: [...values], ...(name !== undefined && { name }) });
+      return await this.#client.query({ text, values: [...values] });
     } catch (error) {
       if (isConnectionLoss(error)) this.#lose(error as Error);
-      if (isStaleStatement(error)) this.#statements.renew();
       throw error;
     }
   }
