@@ -1,12 +1,11 @@
-import assert from 'node:assert/strict';
 import { type ExpressionBuilder, sql } from 'kysely';
 import type { JobScope } from '../caller.ts';
 import { type ByteProgress, type InputAttempt, MAX_PROCESS_EXITS, NO_PROGRESS } from '../job.ts';
 import { cancelledEntry, processExitEntry, type ResultEntry } from '../result-entries.ts';
-import { makeCallbackDue } from './callbacks.ts';
-import type { Cancellation, InputEnd } from './job-store.ts';
-import type { Database, JobRow, Tables } from './tables.ts';
-import { eraseUrlSecrets } from './url-secrets.ts';
+import { givenRows } from './dialect.ts';
+import type { Cancellation, InputEnd, InputId } from './job-store.ts';
+import type { Database, Tables } from './tables.ts';
+import { type JobChange, updateJobs } from './update-jobs.ts';
 
 /**
  * Exits of the whole service or node after which an input that ran at that time fails. Higher, because such an exit is
@@ -18,32 +17,64 @@ const LATE: InputEnd = { input: 'late', jobFinished: false };
 const UNCHANGED: Cancellation = { changed: false, jobFinished: false };
 const QUEUED: InputEnd = { input: 'queued', jobFinished: false };
 
-/** Implements `JobStore.finishInput`. The statements are templates: for SQLite, building them took as long as running them. */
+/** A result to be recorded. */
+export interface FinishedInput {
+  readonly lease: InputAttempt;
+  readonly entry: ResultEntry;
+  readonly progress: ByteProgress;
+  /** SHA-256 of the manifest of the output; null when there is none. */
+  readonly digest: string | null;
+}
+
+/** Implements `JobStore.finishInput`. */
 export async function finishInput(
   db: Database,
-  { jobId, inputIndex, attempt }: InputAttempt,
+  lease: InputAttempt,
   entry: ResultEntry,
-  { bytesDone, bytesTotal }: ByteProgress,
+  progress: ByteProgress,
   digest: string | null = null,
 ): Promise<InputEnd> {
-  const finished = await sql`
-    update inputs set status = ${entry.status}, result = ${JSON.stringify(entry)}, delivered_digest = ${digest}
-    where job_id = ${jobId} and input_index = ${inputIndex} and attempt = ${attempt}
-      and status in ('reserved', 'running')
-    returning input_index`.execute(db);
-  if (finished.rows.length === 0) return LATE;
-  const failed = entry.status === 'succeeded' ? 0 : 1;
-  const counted = await sql<JobCount>`
-    update jobs
-    set inputs_done = inputs_done + 1, inputs_failed = inputs_failed + ${failed},
-      bytes_done = bytes_done + ${bytesDone}, bytes_total = bytes_total + ${bytesTotal}
-    where job_id = ${jobId}
-    returning job_id, inputs_done, inputs_total, inputs_failed, cancelled_at, has_url_secrets, has_callback`.execute(
-    db,
-  );
-  const [job] = counted.rows;
-  assert(job !== undefined, 'an input belongs to a job');
-  return { input: 'finished', jobFinished: await finishJobWhenDone(db, job) };
+  const recorded = await recordResults(db, [{ lease, entry, progress, digest }]);
+  if (recorded.length === 0) return LATE;
+  return { input: 'finished', jobFinished: (await updateJobs(db, recorded)).has(lease.jobId) };
+}
+
+const RESULT_COLUMNS = {
+  job_id: 'text',
+  input_index: 'integer',
+  attempt: 'integer',
+  status: 'text',
+  result: 'text',
+  digest: 'text',
+} as const;
+
+/**
+ * Records the results of inputs, but for late ones. Returns those recorded with the changes of their jobs, which are to be
+ * made in the same transaction.
+ */
+export async function recordResults(
+  db: Database,
+  results: readonly FinishedInput[],
+): Promise<readonly (InputId & JobChange)[]> {
+  if (results.length === 0) return [];
+  const rows = results.map(({ lease, entry, digest }) => ({
+    job_id: lease.jobId,
+    input_index: lease.inputIndex,
+    attempt: lease.attempt,
+    status: entry.status,
+    result: JSON.stringify(entry),
+    digest,
+  }));
+  const { rows: recorded } = await sql<InputId>`
+    update inputs set status = given.status, result = given.result, delivered_digest = given.digest
+    from ${givenRows(db, RESULT_COLUMNS, rows)} as given
+    where inputs.job_id = given.job_id and inputs.input_index = given.input_index and inputs.attempt = given.attempt
+      and inputs.status in ('reserved', 'running')
+    returning inputs.job_id as "jobId", inputs.input_index as "inputIndex"`.execute(db);
+  return results.flatMap(({ lease: { jobId, inputIndex }, entry, progress }) => {
+    if (!recorded.some((one) => one.jobId === jobId && one.inputIndex === inputIndex)) return [];
+    return [{ jobId, inputIndex, done: 1, failed: entry.status === 'succeeded' ? 0 : 1, ...progress }];
+  });
 }
 
 /** Implements `JobStore.requeueInput`. */
@@ -135,22 +166,19 @@ export async function cancelJob(db: Database, jobId: string, { caller }: JobScop
     .where('job_id', '=', jobId)
     .where('status', 'in', ['queued', 'reserved'])
     .executeTakeFirst();
-  const count = Number(numUpdatedRows);
-  const counted = await db
+  const { numUpdatedRows: cancelledJobs } = await db
     .updateTable('jobs')
-    .set(({ eb }) => ({
-      cancelled_at: new Date().toISOString(),
-      inputs_done: eb('inputs_done', '+', count),
-      inputs_failed: eb('inputs_failed', '+', count),
-    }))
+    .set({ cancelled_at: new Date().toISOString() })
     .where('job_id', '=', jobId)
     .where('finished_at', 'is', null)
     .where('cancelled_at', 'is', null)
-    .returningAll()
     .executeTakeFirst();
   // The job finished, or was cancelled, after the select.
-  if (counted === undefined) return UNCHANGED;
-  return { changed: true, jobFinished: await finishJobWhenDone(db, counted) };
+  if (cancelledJobs === 0n) return UNCHANGED;
+  const count = Number(numUpdatedRows);
+  if (count === 0) return { changed: true, jobFinished: false };
+  const finished = await updateJobs(db, [{ jobId, done: count, failed: count, ...NO_PROGRESS }]);
+  return { changed: true, jobFinished: finished.has(jobId) };
 }
 
 /** Implements `JobStore.cancelledAmong`. */
@@ -168,25 +196,4 @@ export async function cancelledAmong(db: Database, jobIds: readonly string[]): P
 /** Returns true when the job is cancelled. */
 export async function isCancelled(db: Database, jobId: string): Promise<boolean> {
   return (await cancelledAmong(db, [jobId])).length > 0;
-}
-
-/** The columns that decide whether a job is finished, and with which effects. */
-type JobCount = Pick<
-  JobRow,
-  'job_id' | 'inputs_done' | 'inputs_total' | 'inputs_failed' | 'cancelled_at' | 'has_url_secrets' | 'has_callback'
->;
-
-/** Finishes a job whose inputs are all finished, in the transaction that counted the last one; else returns false. */
-async function finishJobWhenDone(db: Database, job: JobCount): Promise<boolean> {
-  if (job.inputs_done < job.inputs_total) return false;
-  const succeeded = job.inputs_failed === 0 && job.cancelled_at === null;
-  const finishedAt = new Date().toISOString();
-  await db
-    .updateTable('jobs')
-    .set({ status: succeeded ? 'succeeded' : 'failed', finished_at: finishedAt })
-    .where('job_id', '=', job.job_id)
-    .execute();
-  if (job.has_url_secrets === 1) await eraseUrlSecrets(db, job.job_id);
-  if (job.has_callback === 1) await makeCallbackDue(db, job.job_id, finishedAt);
-  return true;
 }

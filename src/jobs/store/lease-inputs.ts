@@ -1,7 +1,8 @@
 import { sql } from 'kysely';
+import type { JobStatus } from '#contract/job.ts';
 import { type InputAttempt, NO_PROGRESS } from '../job.ts';
 import { cancelledEntry } from '../result-entries.ts';
-import { hasRowLocks } from './dialect.ts';
+import { givenRows, hasRowLocks, jsonObject } from './dialect.ts';
 import { finishInput, isCancelled, isCurrent, recordServiceExit, requeueInput } from './finish-input.ts';
 import type {
   InputEnd,
@@ -13,6 +14,7 @@ import type {
   RecoveredInput,
 } from './job-store.ts';
 import type { Database, InputStatus } from './tables.ts';
+import { type JobChange, startOf, updateJobs } from './update-jobs.ts';
 
 /** Implements `JobStore.leaseInputs`. */
 export async function leaseInputs(db: Database, jobId: string, counts: LeaseCounts): Promise<readonly LeasedInput[]> {
@@ -21,7 +23,7 @@ export async function leaseInputs(db: Database, jobId: string, counts: LeaseCoun
     ...(start > 0 ? await leaseFirst(db, jobId, 'running', start) : []),
     ...(reserve > 0 ? await leaseFirst(db, jobId, 'reserved', reserve) : []),
   ];
-  if (start > 0 && leased.length > 0) await startJob(db, jobId);
+  if (start > 0 && leased.length > 0) await updateJobs(db, [startOf(jobId)]);
   return leased;
 }
 
@@ -96,49 +98,72 @@ export async function recoverLeases(db: Database): Promise<readonly RecoveredInp
 
 /** Implements `JobStore.leaseInput`. */
 export async function leaseInput(db: Database, input: InputId): Promise<InputLease> {
-  const queued = await leaseQueued(db, input);
+  const queued = await leaseOneQueued(db, input);
   if (queued !== null) return queued;
   if (await isCancelled(db, input.jobId)) return { lease: null, jobFinished: await finishCancelled(db, input) };
   const lost = await recoverLost(db, input);
   if (lost?.input === 'finished') return { lease: null, jobFinished: lost.jobFinished };
   // Also when nothing was lost: its node may have queued it again meanwhile, and this is its only job message.
-  const leased = await leaseQueued(db, input);
+  const leased = await leaseOneQueued(db, input);
   if (leased !== null) return leased;
   const cancelled = await isCancelled(db, input.jobId);
   return { lease: null, jobFinished: cancelled && (await finishCancelled(db, input)) };
 }
 
-/** Leases an input that is queued, unless its job is cancelled. */
-async function leaseQueued(
+async function leaseOneQueued(db: Database, input: InputId): Promise<NewLease | null> {
+  const { leased, starts } = await leaseQueued(db, [input]);
+  await updateJobs(db, starts);
+  return leased[0] ?? null;
+}
+
+/** An input that was queued, and is leased now. */
+export type NewLease = Extract<InputLease, { lease: LeasedInput }>;
+
+/** The columns of `JobRequest`. */
+const REQUEST_FIELDS = {
+  operation: 'operation',
+  outputJson: 'output',
+  paramsJson: 'params',
+  traceParent: 'trace_parent',
+} as const satisfies Record<keyof JobRequest, string>;
+
+interface LeasedRow extends LeasedInput {
+  readonly jobStatus: JobStatus;
+  /** JSON of a `JobRequest`; null unless the job has a single input and retries no other. */
+  readonly request: string | null;
+}
+
+const INPUT_COLUMNS = { job_id: 'text', input_index: 'integer' } as const;
+
+/**
+ * Leases those of the inputs that are queued, and whose jobs are not cancelled. Returns them with the changes of their
+ * jobs, which are to be made in the same transaction.
+ */
+export async function leaseQueued(
   db: Database,
-  { jobId, inputIndex }: InputId,
-): Promise<Extract<InputLease, { lease: LeasedInput }> | null> {
-  const lease = await db
-    .updateTable('inputs')
-    .set(({ eb }) => ({ status: 'running', attempt: eb('attempt', '+', 1), bytes_done: 0, bytes_total: 0 }))
-    .where('job_id', '=', jobId)
-    .where('input_index', '=', inputIndex)
-    .where('status', '=', 'queued')
-    .where(({ exists, selectFrom }) =>
-      exists(selectFrom('jobs').select('job_id').where('job_id', '=', jobId).where('cancelled_at', 'is', null)),
-    )
-    .returning([
-      'attempt',
-      'transient_failures as transientFailures',
-      'process_ends as processExits',
-      'input as inputJson',
-    ])
-    .executeTakeFirst();
-  if (lease === undefined) return null;
-  await startJob(db, jobId);
-  const job = await db
-    .selectFrom('jobs')
-    .select(['inputs_total', 'retried_from'])
-    .where('job_id', '=', jobId)
-    .executeTakeFirst();
-  const isAlone = job?.inputs_total === 1 && job.retried_from === null;
-  const singleInputRequest = isAlone ? await requestOfJob(db, jobId) : null;
-  return { lease: { jobId, inputIndex, ...lease }, singleInputRequest };
+  inputs: readonly InputId[],
+): Promise<{ readonly leased: readonly NewLease[]; readonly starts: readonly JobChange[] }> {
+  if (inputs.length === 0) return { leased: [], starts: [] };
+  const rows = inputs.map(({ jobId, inputIndex }) => ({ job_id: jobId, input_index: inputIndex }));
+  // The request is read with the lease, because every statement costs a round trip.
+  const { rows: leases } = await sql<LeasedRow>`
+    update inputs set status = 'running', attempt = inputs.attempt + 1, bytes_done = 0, bytes_total = 0
+    from ${givenRows(db, INPUT_COLUMNS, rows)} as wanted
+    where inputs.job_id = wanted.job_id and inputs.input_index = wanted.input_index and inputs.status = 'queued'
+      and exists (select 1 from jobs where jobs.job_id = inputs.job_id and jobs.cancelled_at is null)
+    returning inputs.job_id as "jobId", inputs.input_index as "inputIndex", inputs.attempt,
+      inputs.transient_failures as "transientFailures", inputs.process_ends as "processExits",
+      inputs.input as "inputJson",
+      (select jobs.status from jobs where jobs.job_id = inputs.job_id) as "jobStatus",
+      (select ${jsonObject(db, REQUEST_FIELDS)} from jobs join job_requests on job_requests.job_id = jobs.job_id
+        where jobs.job_id = inputs.job_id and inputs_total = 1 and retried_from is null) as request`.execute(db);
+  return {
+    leased: leases.map(({ jobStatus: _, request, ...lease }) => ({
+      lease,
+      singleInputRequest: request === null ? null : (JSON.parse(request) as JobRequest),
+    })),
+    starts: leases.flatMap(({ jobId, jobStatus }) => (jobStatus === 'queued' ? [startOf(jobId)] : [])),
+  };
 }
 
 /** Recovers an input that was leased by a node that was lost; null when there is no such lease. */
@@ -179,16 +204,6 @@ async function reserveQueued(db: Database, { jobId, inputIndex }: InputId): Prom
     .set({ status: 'reserved' })
     .where('job_id', '=', jobId)
     .where('input_index', '=', inputIndex)
-    .where('status', '=', 'queued')
-    .execute();
-}
-
-/** Records that a job runs, at the start of its first input. */
-async function startJob(db: Database, jobId: string): Promise<void> {
-  await db
-    .updateTable('jobs')
-    .set({ status: 'running', started_at: new Date().toISOString() })
-    .where('job_id', '=', jobId)
     .where('status', '=', 'queued')
     .execute();
 }

@@ -1,4 +1,4 @@
-import { type RawBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import { MAX_INPUT_NAMES, MAX_LISTED_INPUT_NAMES } from '#contract/input-name-limits.ts';
 import type { ListedJob } from '#contract/job-list.ts';
 import type { OperationName } from '#operations/operation.ts';
@@ -6,7 +6,7 @@ import type { JobReport } from '#telemetry/run-report.ts';
 import type { JobScope } from '../caller.ts';
 import type { JobSnapshot } from '../job.ts';
 import { firstJobIdAt } from '../job-ids.ts';
-import { boundedColumns, labelsOf, sumOfRunning, withoutIndex } from './dialect.ts';
+import { boundedColumns, labelsOf, runningProgressOf, withoutIndex } from './dialect.ts';
 import type { JobFilter, JobPage } from './job-store.ts';
 import type { Database, JobRow, Tables } from './tables.ts';
 
@@ -49,9 +49,8 @@ interface VisibleJob
   readonly names: string | null;
   /** JSON of the labels; null or `{}` where there are none. */
   readonly labels: string | null;
-  readonly running_bytes_done: number | null;
-  readonly running_bytes_total: number | null;
-  readonly running_inputs_done: number | null;
+  /** JSON of the progress of running inputs, as `runningProgressOf` makes it. */
+  readonly running: string | null;
 }
 
 /** Bound on the jobs in one statement, because databases limit the values of a statement. */
@@ -72,21 +71,6 @@ const namesOfFirst = (count: number) => sql<string | null>`(
 const RESULTS = sql<string | null>`case when jobs.finished_at is not null then (
   select ${ENTRIES} from inputs where inputs.job_id = jobs.job_id) end`;
 
-/**
- * The recorded progress of running inputs. A part of the one statement, so that no input is counted twice or not at
- * all. None on SQLite, which does not record it.
- */
-const runningProgress = (db: Database) => {
-  const ofRunning = (sum: RawBuilder<unknown>) => sumOfRunning(db, sum);
-  return [
-    ofRunning(sql`inputs.bytes_done`).as('running_bytes_done'),
-    ofRunning(sql`inputs.bytes_total`).as('running_bytes_total'),
-    ofRunning(
-      sql`case when inputs.bytes_total > 0 then least(1, inputs.bytes_done::float8 / inputs.bytes_total) end`,
-    ).as('running_inputs_done'),
-  ];
-};
-
 /** Implements `JobStore.findJob`. */
 export async function findJob(db: Database, jobId: string, { caller }: JobScope = {}): Promise<JobSnapshot | null> {
   const job = await db
@@ -94,7 +78,7 @@ export async function findJob(db: Database, jobId: string, { caller }: JobScope 
     .innerJoin('job_requests', 'job_requests.job_id', 'jobs.job_id')
     .select(VISIBLE_COLUMNS)
     .select([RESULTS.as('results'), namesOfFirst(MAX_INPUT_NAMES).as('names'), labelsOf(db).as('labels')])
-    .select(runningProgress(db))
+    .select(runningProgressOf(db).as('running'))
     .where('jobs.job_id', '=', jobId)
     .$if(caller !== undefined, (jobs) => jobs.where('caller', '=', caller ?? null))
     .executeTakeFirst();
@@ -115,7 +99,7 @@ export async function listJobs(db: Database, filter: JobFilter): Promise<JobPage
     .innerJoin('job_requests', 'job_requests.job_id', 'jobs.job_id')
     .select(VISIBLE_COLUMNS)
     .select([namesOfFirst(MAX_LISTED_INPUT_NAMES).as('names'), labelsOf(db).as('labels')])
-    .select(runningProgress(db))
+    .select(runningProgressOf(db).as('running'))
     .orderBy(jobId, 'desc')
     .limit(limit + 1);
   if (label !== undefined) query = query.innerJoin('job_labels', 'job_labels.job_id', 'jobs.job_id');
@@ -282,11 +266,12 @@ function timingOf({ queued_at, started_at, finished_at }: VisibleJob): JobSnapsh
 
 function progressOf(job: VisibleJob): NonNullable<JobSnapshot['progress']> {
   const { inputs_done, inputs_total } = job;
+  const [bytesDone, bytesTotal, inputsDone] = JSON.parse(job.running ?? '[]') as (number | null)[];
   return {
     inputs_done,
     inputs_total,
-    bytes_done: job.bytes_done + (job.running_bytes_done ?? 0),
-    bytes_total: job.bytes_total + (job.running_bytes_total ?? 0),
-    fraction: Math.min(1, (inputs_done + (job.running_inputs_done ?? 0)) / inputs_total),
+    bytes_done: job.bytes_done + (bytesDone ?? 0),
+    bytes_total: job.bytes_total + (bytesTotal ?? 0),
+    fraction: Math.min(1, (inputs_done + (inputsDone ?? 0)) / inputs_total),
   };
 }

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { ApiInputRef } from '#contract/request.ts';
 import { requestedName } from '#inputs/input-name.ts';
 import { insertCallback } from './callbacks.ts';
@@ -108,14 +109,8 @@ async function insertInputs(db: Database, jobs: readonly NewJob[]): Promise<void
       name: jsonOf(nameOf(input, index)),
     })),
   );
-  const given = givenRows(db, 'given', INPUT_COLUMNS, rows);
-  await db
-    .insertInto('inputs')
-    .columns(['job_id', 'input_index', 'status', 'input', 'name'])
-    .expression(({ selectFrom, val }) =>
-      selectFrom(given).select(['job_id', 'input_index', val('queued').as('status'), 'input', 'name']),
-    )
-    .execute();
+  await sql`insert into inputs (job_id, input_index, status, input, name)
+    select job_id, input_index, 'queued', input, name from ${givenRows(db, INPUT_COLUMNS, rows)} as given`.execute(db);
 }
 
 /** Returns the name that callers see. The query of an address may grant access, so it is no part of it. */

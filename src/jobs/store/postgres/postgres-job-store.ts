@@ -1,14 +1,14 @@
 import type { Log } from '#telemetry/logger.ts';
 import type { InputAttempt } from '../../job.ts';
-import { recordProcessExit, recordTransientFailure, requeueInput } from '../finish-input.ts';
+import { type FinishedInput, recordProcessExit, recordTransientFailure, requeueInput } from '../finish-input.ts';
 import type { InputEnd, InputId, InputLease, JobStore, KnownJob, NewJob } from '../job-store.ts';
-import { leaseInput } from '../lease-inputs.ts';
+import { leaseAndComplete } from '../lease-and-complete.ts';
+import { leaseInput, type NewLease } from '../lease-inputs.ts';
 import { jobsOfSameCallers, otherJobs } from '../queue-state.ts';
 import { type MethodOnDatabase, read, type StoreMethod, storeMethods, write } from '../store-methods.ts';
 import { submitJobs } from '../submit-job.ts';
 import type { Database } from '../tables.ts';
 import { Batcher } from './batcher.ts';
-import { type CompletedInput, leaseAndComplete, type NewLease } from './lease-and-complete.ts';
 import { type JobMessage, MessageQueue } from './message-queue.ts';
 import { recordHeartbeat, registerNode, removeNode } from './node-records.ts';
 import { NotificationPublisher } from './notifications.ts';
@@ -24,7 +24,7 @@ export interface ReceivedMessage {
 }
 
 /** A result to be recorded, with the message of its input. */
-export interface CompletedMessage extends CompletedInput {
+export interface CompletedMessage extends FinishedInput {
   readonly message: JobMessage;
 }
 
