@@ -67,7 +67,7 @@ export function labelsOf(db: Database) {
 /**
  * Makes the JSON of the recorded progress of a job's running inputs: their bytes done, bytes in total, and the number of
  * inputs that the parts which are done make up. A part of the one statement, so that no input is counted twice or not at
- * all. Null on SQLite, which does not record it. One subquery, because planning three of them took longer than the rest.
+ * all. Null on SQLite, which does not record it.
  */
 export function runningProgressOf(db: Database): RawBuilder<string | null> {
   if (!isPostgres(db)) return sql<null>`null`;
