@@ -114,6 +114,16 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
       `${text}${text.match(/#EXT-X-STREAM-INF[^\n]*\n[^\n]*\n/)?.[0].replace(/,AUDIO="[^"]*"/, '')}`,
     'codecs without that of its sound': replaced(/(CODECS="avc1[^",]*),[^"]*"/, '$1"'),
     'codecs without that of its pictures': replaced(/(CODECS=")avc1[^",]*,/, '$1'),
+    ...Object.fromEntries(
+      [
+        ['a codec of sound that it does not offer', /(CODECS="[^"]*)"/, '$1,ac-4"'],
+        ['a codec that nobody knows', /(CODECS="[^"]*)"/, '$1,xxxx"'],
+        ['reserved bits of a profile', /(avc1\.42)c0/, '$1c3'],
+        ['no profile', /avc1\.[0-9a-f]{6}/, 'avc1'],
+        ['a level that no player knows', /(avc1\.[0-9a-f]{4})[0-9a-f]{2}/, '$1ff'],
+        ['a codec in capitals', 'avc1.', 'AVC1.'],
+      ].map(([name, from, to]): [string, Edit] => [`codecs with ${name}`, replaced(from as string, to as string)]),
+    ),
     'captions with an address': behindHead(
       '#EXT-X-MEDIA:TYPE=CLOSED-CAPTIONS,GROUP-ID="cc",NAME="other",INSTREAM-ID="CC1",URI="media_0.m3u8"',
     ),

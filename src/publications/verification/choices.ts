@@ -5,7 +5,7 @@ import { referencesOf } from '../playlists/hls-playlist.ts';
 import { isPlayedByAll, statedKinds } from '../playlists/mpd-kinds.ts';
 import type { MpdDocument, PlaylistDocument } from '../playlists/playlist-document.ts';
 import type { RenditionListing } from '../playlists/rendition-listings.ts';
-import { type Codec, codecNamed } from './codecs.ts';
+import { type Codec, codecNamed, isOf } from './codecs.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
 import type { ReadRendition } from './verify-parts.ts';
 
@@ -14,6 +14,8 @@ export interface Choice {
   readonly playlist: string;
   readonly line: number;
   readonly played: readonly PlayedRendition[];
+  /** The init segments of a variant and its groups, which `codecs` are of; none in DASH. */
+  readonly reached: readonly MediaPart[];
   /** The init segments of all that the playlist offers in other periods or to some players; none in HLS. */
   readonly offered: readonly MediaPart[];
   /** The codecs that its CODECS name; null where it has none, and in DASH. */
@@ -61,11 +63,16 @@ function variantsOf(
   const variants = named.filter(({ isVariant }) => isVariant);
   return variants.flatMap(({ line, tag, played, soundGroup }) => {
     const codecs = codecsIn(tag === null ? undefined : attributeOf(tag, 'CODECS'));
-    const members = soundGroup === null ? [] : soundsIn(playlist, soundGroup);
+    const membersOf = (type: 'AUDIO' | 'VIDEO', group: string | null | undefined) =>
+      membersIn(playlist, type, group ?? null).map(
+        (member) => named.find((each) => each.line === member.line)?.played ?? [],
+      );
     // Sound without an address is in the variant itself (RFC 8216bis §4.4.6.1).
-    const sounds = members.map((member) => named.find((each) => each.line === member.line)?.played ?? []);
+    const sounds = membersOf('AUDIO', soundGroup);
+    const pictures = membersOf('VIDEO', tag && attributeOf(tag, 'VIDEO'));
+    const reached = [...played, ...sounds.flat(), ...pictures.flat()].map(({ init }) => init);
     return (sounds.length === 0 ? [[]] : sounds).map((sound) => {
-      return { playlist: playlist.path, line, played: [...played, ...sound], offered: [], codecs };
+      return { playlist: playlist.path, line, played: [...played, ...sound], reached, offered: [], codecs };
     });
   });
 }
@@ -74,12 +81,12 @@ function codecsIn(text: string | undefined): Codec[] | null {
   return text === undefined ? null : text.split(',').map(codecNamed);
 }
 
-/** Returns the tags of the sound of a group, with an address and without. */
-function soundsIn(playlist: PlaylistDocument, group: string): HlsLine[] {
-  if (playlist.kind === 'mpd') return [];
+/** Returns the tags of a group, with an address and without. */
+function membersIn(playlist: PlaylistDocument, type: 'AUDIO' | 'VIDEO', group: string | null): HlsLine[] {
+  if (playlist.kind === 'mpd' || group === null) return [];
   return playlist.lines.filter(
     (line) =>
-      line.name === 'EXT-X-MEDIA' && attributeOf(line, 'TYPE') === 'AUDIO' && attributeOf(line, 'GROUP-ID') === group,
+      line.name === 'EXT-X-MEDIA' && attributeOf(line, 'TYPE') === type && attributeOf(line, 'GROUP-ID') === group,
   );
 }
 
@@ -94,7 +101,7 @@ function periodsOf({ path: playlist, periods, representations }: MpdDocument): C
       const kinds = statedKinds(lineage);
       return [{ playlist, init, kinds, codecs: codecsIn(stated), sections: new Set<number>() }];
     });
-    return { playlist, line, played, offered, codecs: null };
+    return { playlist, line, played, reached: [], offered, codecs: null };
   });
 }
 
@@ -149,29 +156,9 @@ export function findJoinedPublications(
   return [...offered, ...joined];
 }
 
-/** Returns a codec that is named of one rendition alone and is none of its media; null where there is none. */
-function unlikeCodec({
-  codecs,
-  read,
-}: {
-  codecs: readonly Codec[] | null;
-  read: Pick<ReadRendition, 'codecs'>;
-}): string | null {
-  const own = new Set(read.codecs.map(({ id }) => id));
-  return own.size === 0 ? null : (codecs?.find(({ id }) => !own.has(id))?.id ?? null);
-}
-
-/** Returns a codec that is named where none of its kind is that of the media; null where there is none. */
-function otherCodec(
-  named: readonly Codec[] | null,
-  offered: readonly { readonly read: Pick<ReadRendition, 'codecs'> }[],
-): string | null {
-  const own = offered.flatMap(({ read }) => read.codecs);
-  for (const [kind, codecs] of Map.groupBy(named ?? [], (codec) => codec.kind)) {
-    const ofKind = new Set(own.flatMap((codec) => (codec.kind === kind ? codec.id : [])));
-    if (kind !== null && ofKind.size > 0 && !codecs.some(({ id }) => ofKind.has(id))) return codecs[0]?.id ?? null;
-  }
-  return null;
+/** Returns a codec that is named and is none of the media; null where there is none, or nothing is known of the media. */
+function otherCodec(named: readonly Codec[] | null, own: readonly Codec[]): string | null {
+  return own.length === 0 ? null : (named?.find((each) => !own.some((codec) => isOf(each, codec)))?.id ?? null);
 }
 
 const KINDS = [
@@ -186,7 +173,7 @@ const KINDS = [
 export function findSilentChoices(choices: readonly Choice[], renditions: readonly ReadInit[]): FoundInPlaylist[] {
   const readOf = new Map(renditions.map(({ listed, read }) => [partKey(listed.init), read]));
   const withSound = new Set(renditions.flatMap(({ read }) => (read?.handlers.has('soun') ? [idOf(read)] : [])));
-  const found = choices.flatMap(({ playlist, line, played, offered: ofAll, codecs }): FoundInPlaylist[] => {
+  const found = choices.flatMap(({ playlist, line, played, reached, offered: ofAll, codecs }): FoundInPlaylist[] => {
     const offered = played.flatMap(({ init, kinds, codecs: own }) => {
       const read = readOf.get(partKey(init)) ?? null;
       return read === null ? [] : [{ read, kinds, codecs: own }];
@@ -212,7 +199,13 @@ export function findSilentChoices(choices: readonly Choice[], renditions: readon
       const problem = `its CODECS leave out the ${unnamed[2]} that it offers, and so do some players`;
       return [{ playlist, line, kind: 'missing', problem }];
     }
-    const [other = otherCodec(codecs, offered)] = offered.flatMap((each) => unlikeCodec(each) ?? []);
+    // Text is no reason for players to leave out a variant.
+    const ofMedia = codecs?.filter(({ kind }) => kind !== 'text') ?? null;
+    const reads = reached.map((init) => readOf.get(partKey(init)) ?? null);
+    const ofReached = reads.includes(null) ? [] : reads.flatMap((read) => read?.codecs ?? []);
+    const [other = otherCodec(ofMedia, ofReached)] = offered.flatMap((each) => {
+      return otherCodec(each.codecs, each.read.codecs) ?? [];
+    });
     if (other !== null) {
       const problem = `it says that what it offers is ${other}, which it is not: some players leave out what they do not know`;
       return [{ playlist, line, kind: 'ambiguous', problem }];

@@ -3,7 +3,13 @@ import { type Box, BoxFields } from '#formats/isobmff-boxes.ts';
 /** A codec: the kind of its media, and what tells it from others that players may not know. */
 export interface Codec {
   readonly kind: 'video' | 'audio' | 'text' | null;
+  /** Its family, with the profile behind a colon where that is known and may be left out. */
   readonly id: string;
+}
+
+/** Returns true where the name of a codec may stand for media of another one: the profile counts where both say it. */
+export function isOf(named: Codec, { id }: Codec): boolean {
+  return named.id === id || id.startsWith(`${named.id}:`) || named.id.startsWith(`${id}:`);
 }
 
 /** Codecs by the names of their sample entries, of which several may stand for one (RFC 6381, and the registry of MP4RA). */
@@ -36,6 +42,26 @@ const OBJECTS = { aac: /^40\.(?:0?2|0?5|29)$/, mp3: /^(?:40\.34|69|6b)$/i, 'ac-3
 /** Profiles of AVC that all players know, so that it matters little which of them is named, or none: Baseline, Main and High. */
 const USUAL_PROFILES: ReadonlySet<string> = new Set(['', '66', '77', '100']);
 
+/** Codecs with a profile: its place in their names, whose levels are known ones, and in the configuration in sample entries. */
+const PROFILED: Readonly<Record<string, { named: RegExp; box: string; profileIn: (box: Buffer) => number }>> = {
+  hevc: {
+    named:
+      /^[A-C]?(\d{1,2})\.[0-9a-f]{1,8}\.[LH](?:30|60|63|90|93|120|123|150|153|156|180|183|186)(?:\.[0-9a-f]{1,3}){0,6}$/i,
+    box: 'hvcC',
+    profileIn: (box) => (box[9] ?? 0) & 31,
+  },
+  vp9: {
+    named: /^0(\d)\.(?:[1-4][01]|5[0-2]|6[0-2])\.(?:08|10|12)(?:\.\d\d){0,5}$/,
+    box: 'vpcC',
+    profileIn: (box) => box[12] ?? 0,
+  },
+  av1: {
+    named: /^(\d)\.(?:[01]\d|2[0-3]|31)[MH]\.(?:08|10|12)(?:\.\d+){0,6}$/,
+    box: 'av1C',
+    profileIn: (box) => (box[9] ?? 0) >> 5,
+  },
+};
+
 function codecOf(name: string, detail: string): Codec {
   const [kind, id] = CODECS.find(([, , names]) => names.test(name)) ?? [null, name];
   if (id === 'mp4a') {
@@ -48,15 +74,30 @@ function codecOf(name: string, detail: string): Codec {
 /** Levels of AVC, as its names have them in hexadecimal (ITU-T H.264 table A-1). */
 const AVC_LEVELS = /^(?:0[9a-d]|1[4-6]|1[e-f]|20|2[89a]|3[2-4]|3[c-e])$/i;
 
+/** A profile of AVC in hexadecimal, with constraints whose last two bits are reserved and zero (ITU-T H.264 §7.4.2.1.1). */
+const AVC_PROFILE = /^[0-9a-f]{3}[048c][0-9a-f]{2}$/i;
+
 /** Returns the codec that a playlist names, such as `avc1.42c00c` or `mp4a.40.2` (RFC 6381). */
 export function codecNamed(text: string): Codec {
   const [name = '', ...details] = text.trim().split('.');
-  const [profile = '', level] = details;
-  if (!/^avc[13]$/.test(name)) return codecOf(name, details.join('.'));
-  // An older form counts the profile in decimals.
-  if (level !== undefined && /^\d+$/.test(profile)) return codecOf(name, profile);
-  const isKnown = profile === '' || (/^[0-9a-f]{6}$/i.test(profile) && AVC_LEVELS.test(profile.slice(4)));
-  return codecOf(name, isKnown && profile !== '' ? `${Number.parseInt(profile.slice(0, 2), 16)}` : profile);
+  const detail = details.join('.');
+  if (!/^avc[13]$/.test(name)) return profiled(codecOf(name, detail), detail);
+  // An older form counts profile and level in decimals, and says no constraints.
+  const hex = detail.replace(/^(\d{2,3})\.(\d{1,2})$/, (_, profile, level) => `${inHex(profile)}00${inHex(level)}`);
+  const isKnown = AVC_PROFILE.test(hex) && AVC_LEVELS.test(hex.slice(4));
+  return isKnown ? codecOf(name, `${Number.parseInt(hex.slice(0, 2), 16)}`) : { kind: 'video', id: text.trim() };
+}
+
+function inHex(decimal: string): string {
+  return Number(decimal).toString(16).padStart(2, '0');
+}
+
+/** Returns a codec with the profile that its name states; the name as it is where it does not have the form of one. */
+function profiled({ kind, id }: Codec, detail: string): Codec {
+  const form = PROFILED[id];
+  if (form === undefined || detail === '') return { kind, id };
+  const [, profile] = form.named.exec(detail) ?? [];
+  return { kind, id: profile === undefined ? `${id}.${detail}` : `${id}:${Number(profile)}` };
 }
 
 /** Bytes of sample entries before the boxes in them (ISO/IEC 14496-12 §12.1.3 and §12.2.3). */
@@ -65,13 +106,18 @@ const ENTRY_BYTES: Readonly<Record<string, number>> = { vide: 78, soun: 28 };
 /** Returns the codecs of a track by its sample entries; what is encrypted counts as what it was. */
 export function codecsOfTrack(trak: Box, handler: string): Codec[] {
   const entries = trak.descendant('mdia', 'minf', 'stbl', 'stsd')?.children(8) ?? [];
-  return Array.from(entries, (entry) => {
+  return Array.from(entries).flatMap((entry) => {
     const boxes = [...entry.children(ENTRY_BYTES[handler] ?? entry.bytes.length)];
     const original = boxes.find(({ type }) => type === 'sinf')?.descendant('frma');
     const name = original === undefined ? entry.type : new BoxFields(original).text(4);
     const esds = boxes.find(({ type }) => type === 'esds');
     const avcC = boxes.find(({ type }) => type === 'avcC');
-    return codecOf(name, esds !== undefined ? objectTypeIn(esds) : `${avcC?.bytes[9] ?? ''}`);
+    const { kind, id } = codecOf(name, esds !== undefined ? objectTypeIn(esds) : `${avcC?.bytes[9] ?? ''}`);
+    const form = PROFILED[id];
+    const box = boxes.find(({ type }) => type === form?.box);
+    const own = { kind, id: form === undefined || box === undefined ? id : `${id}:${form.profileIn(box.bytes)}` };
+    // Dolby Vision may be in what other players take for HEVC or AVC.
+    return boxes.some(({ type }) => /^dv[cvw]C$/.test(type)) ? [own, codecOf('dvh1', '')] : [own];
   });
 }
 
