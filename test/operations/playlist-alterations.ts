@@ -100,6 +100,7 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
       text
         .replace('#EXTM3U\n', '#EXTM3U\n#EXT-X-DEFINE:NAME="v",VALUE="group_A1"\n')
         .replace(/AUDIO="group_A1"/g, 'AUDIO="{$v}"'),
+    'a group with a name that objects of JavaScript have': (text) => text.replaceAll('"group_A1"', '"constructor"'),
     'a sound without an address': (text) =>
       text.replace(
         '#EXT-X-MEDIA:',
@@ -206,6 +207,9 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
       '<EssentialProperty schemeIdUri="urn:mpeg:dash:urlparam:2014"/><Representation ',
     ),
     'sound that it calls text': replaced('contentType="audio"', 'contentType="text"'),
+    'pictures that it calls still ones': replaced('contentType="video"', 'contentType="image"'),
+    'addresses with a bandwidth of 0': (text) =>
+      text.replace(/bandwidth="\d+"/, 'bandwidth="0"').replace('media="', 'media="$Bandwidth$'),
     'a type of its own': replaced('type="static"', 'type="STATIC"'),
     'no sound': replaced(/<AdaptationSet[^>]*contentType="audio"[\s\S]*?<\/AdaptationSet>/, ''),
     'an identifier of templates in an id': replaced('<Representation id="0"', '<Representation id="$Bandwidth$"'),

@@ -1,5 +1,7 @@
 const QUOTED = '"[^"]*"';
 const NAMED = '"[^"]+"';
+/** A name of a group: players in JavaScript keep groups by name in objects, where some names stand for something else. */
+const GROUP = `"(?!(?:${Object.getOwnPropertyNames(Object.prototype).join('|')})")[^"]+"`;
 const INTEGER = '\\d{1,20}';
 /** A number that players count on from: beyond 2^53 they no longer tell segments apart. */
 const SEQUENCE = '\\d{1,15}';
@@ -70,7 +72,7 @@ const STREAM = {
 const MEDIA = {
   TYPE: 'AUDIO|VIDEO|SUBTITLES|CLOSED-CAPTIONS',
   URI: NAMED,
-  'GROUP-ID': NAMED,
+  'GROUP-ID': GROUP,
   LANGUAGE: QUOTED,
   'ASSOC-LANGUAGE': QUOTED,
   NAME: NAMED,

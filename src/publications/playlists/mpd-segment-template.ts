@@ -160,20 +160,25 @@ function locate(task: AddressingTask, template: string, values: Partial<Template
 
 function fill(task: AddressingTask, template: string, values: Partial<TemplateValues>): string {
   const representation = task.lineage[3];
+  const bandwidth = representation.attributes.get('bandwidth');
   const filled = fillTemplate(template, {
-    RepresentationID: representation.attributes.get('id') ?? '',
-    Bandwidth: representation.attributes.get('bandwidth') ?? '',
+    RepresentationID: representation.attributes.get('id'),
+    // Shaka takes 0 for none, and leaves the identifier as it is.
+    Bandwidth: Number(bandwidth) === 0 ? undefined : bandwidth,
     ...values,
   });
   if (filled === undefined)
-    throw task.values.malformed(representation, 'its segment template has an unknown identifier');
+    throw task.values.malformed(
+      representation,
+      'its segment template has an identifier that is unknown, or has no value',
+    );
   return filled;
 }
 
 /** Values of a template's identifiers in one representation (ISO/IEC 23009-1, §5.3.9.4.4). */
 interface TemplateValues {
-  readonly RepresentationID: string;
-  readonly Bandwidth: string;
+  readonly RepresentationID: string | undefined;
+  readonly Bandwidth: string | undefined;
   readonly Number?: bigint;
   readonly Time?: bigint;
 }

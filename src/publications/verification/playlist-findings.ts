@@ -2,7 +2,7 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import { isHidden } from '../playlists/file-names.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
 import { attributeOf, type HlsLine } from '../playlists/hls-lines.ts';
-import { hasType } from '../playlists/mpd-kinds.ts';
+import { hasType, statedKinds } from '../playlists/mpd-kinds.ts';
 import type { MpdDocument, MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
 import type { PlaylistFinding } from '../playlists/playlist-finding.ts';
 import { isOpen } from '../playlists/read-playlists.ts';
@@ -95,10 +95,13 @@ function findPeriodsApart({ path, periods }: MpdDocument): FoundInPlaylist[] {
 }
 
 function findUntyped({ path, representations }: MpdDocument): FoundInPlaylist[] {
-  const problem = 'a representation has no mimeType, and some players leave it out';
-  return representations
-    .filter(({ lineage }) => !hasType(lineage))
-    .map(({ line }) => ({ playlist: path, line, kind: 'ambiguous', problem }));
+  return representations.flatMap(({ lineage, line }) => {
+    const kinds = [...statedKinds(lineage)].filter((kind) => kind !== 'application');
+    const problem = hasType(lineage)
+      ? `a representation is said to be of ${kinds.join(' and ')}, and some players leave it out`
+      : 'a representation has no mimeType, and some players leave it out';
+    return hasType(lineage) && kinds.length < 2 ? [] : [{ playlist: path, line, kind: 'ambiguous', problem }];
+  });
 }
 
 /** Seconds by which writers round the length of a period. */

@@ -21,7 +21,9 @@ export async function compareReadings(text: string): Promise<Comparison> {
   const read = await Promise.all(
     Object.entries(readers).map(async ([name, read]) => ({ name, reading: await read(text) })),
   );
-  const readings = read.flatMap(({ name, reading }) => (reading === null ? [] : [{ name, reading }]));
+  const readings = read.flatMap(({ name, reading }) =>
+    reading === null ? [] : [{ name, reading: withoutAdjacent(reading, judged) }],
+  );
   const differences = readings.flatMap(({ name, reading }) => {
     const shown = name === 'shaka' ? withoutCut(judged, reading) : judged;
     const [read, own] = [reading, shown].map((each) => flat(comparable(each, name, text))) as [string[], string[]];
@@ -29,6 +31,17 @@ export async function compareReadings(text: string): Promise<Comparison> {
     return difference === null ? [] : [`${name} reads ${difference}`];
   });
   return { isAccepted: true, readBy: readings.map(({ name }) => name), differences };
+}
+
+/** Leaves out the files beside segments that the judge looks at by themselves. */
+function withoutAdjacent(reading: Reading, judged: Reading): Reading {
+  if (reading.kind !== 'mpd' || judged.kind !== 'mpd') return reading;
+  const { adjacent = new Set() } = judged;
+  const representations = reading.representations.map(({ id, segments }) => ({
+    id,
+    segments: segments.filter((segment) => !adjacent.has(segment)),
+  }));
+  return { ...reading, representations };
 }
 
 /** Returns what of a reading the parser of that name can tell. */

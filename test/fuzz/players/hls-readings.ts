@@ -31,7 +31,7 @@ function partOf({ url, byteRange: [start, end] }: Pick<Fragment, 'url' | 'byteRa
 
 function readHlsJsMultivariant(text: string): Reading | null {
   // It leaves out variants with codecs that it does not know: that is a choice of what it can play, not a reading.
-  const ofKnownCodecs = text.replace(/\bCODECS="[^"]*"/g, 'CODECS="avc1.42c00c"');
+  const ofKnownCodecs = text.replace(/^(#.*?\b)CODECS="[^"]*"/gm, '$1CODECS="avc1.42c00c"');
   const parsed = M3U8Parser.parseMasterPlaylist(ofKnownCodecs, PLAYLIST_URL);
   if (parsed.playlistParsingError !== null) return null;
   const media = M3U8Parser.parseMasterPlaylistMedia(text, PLAYLIST_URL, parsed);

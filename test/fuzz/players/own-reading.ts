@@ -35,7 +35,7 @@ async function readingOf(text: string): Promise<Reading | null> {
   const index = new FolderIndex(everything, 'keep');
   const document = await parsePlaylist(everything, index, PLAYLIST_PATH, text, signal);
   refusePartialSegments([document]);
-  if (document.kind === 'hls-media' && document.segments.some(isTooLong)) return null;
+  if (document.kind === 'hls-media' && [...document.segments, ...document.gaps].some(isTooLong)) return null;
   if (document.kind === 'mpd' && hasPeriodsThatDoNotMeet(document.root)) return null;
   const isOfKeyFrames = document.kind === 'hls-media' && document.iFramesOnly;
   const findings = findingsIn([{ document, isPlayedAsMedia: !isOfKeyFrames }]);
@@ -70,11 +70,17 @@ function readDocument(document: PlaylistDocument, index: FolderIndex): Reading {
   if (document.kind === 'hls-multivariant') return readMultivariant(document, index);
   if (document.kind === 'mpd') {
     const addressed = document.representations.filter(({ addressing }) => /^(?:template|list)$/.test(addressing));
+    const describe = (part: MediaPart, init: MediaPart | null): string =>
+      describeSegment(readPart(part), init === null ? undefined : readPart(init));
     const representations = addressed.map(({ lineage, init, segments }) => ({
       id: lineage[3].attributes.get('id') ?? '',
-      segments: segments.map(({ part }) => describeSegment(readPart(part), init === null ? undefined : readPart(init))),
+      segments: segments.map(({ part }) => describe(part, init)),
     }));
-    return { kind: 'mpd', representations };
+    const listed = new Set(representations.flatMap(({ segments }) => segments));
+    const adjacent = addressed
+      .flatMap((each) => each.adjacent.map(({ path }) => describe({ path, range: null }, each.init)))
+      .filter((segment) => !listed.has(segment));
+    return { kind: 'mpd', representations, adjacent: new Set(adjacent) };
   }
   const locate = locatorIn(document, index);
   const partOf = (each: HlsSegment | HlsMap): ReadPart => readPart(index.partAt(locate(each), each.range));

@@ -23,6 +23,8 @@ interface MpdReading {
   readonly kind: 'mpd';
   /** The representations in the order of the document. */
   readonly representations: readonly { readonly id: string; readonly segments: readonly string[] }[];
+  /** Files beside them that some players count as segments: the judge wants each to be the fragment that was signed there. */
+  readonly adjacent?: ReadonlySet<string>;
 }
 
 /** Bytes of a file. */

@@ -77,7 +77,7 @@ async function readMedia(text: string): Promise<Reading | null> {
 
 /** Reads which playlists are asked for: variants and renditions are not told apart. */
 async function readMultivariant(text: string): Promise<Reading | null> {
-  const ofKnownCodecs = text.replace(/\bCODECS="[^"]*"/g, CODECS);
+  const ofKnownCodecs = text.replace(/^(#.*?\b)CODECS="[^"]*"/gm, `$1${CODECS}`);
   const asked = new Set<string>();
   const answer = (url: string, type: number): string => {
     if (url === PLAYLIST_URL) return ofKnownCodecs;
