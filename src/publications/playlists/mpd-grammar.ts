@@ -141,7 +141,9 @@ function checkOtherElements(element: XmlElement, text: string, around: Surroundi
     if (isNewer || FOLLOWED.has(name)) {
       return found(start, `<${name}> is no element that is known here, and some players may follow it`);
     }
-    return found(start, `<${name}>`, leadsElsewhere(element) ? 'unsigned' : 'unknown');
+    if (leadsElsewhere(element)) found(start, `<${name}>`, 'unsigned');
+    else if (!around.isOpaque) found(start, `<${name}>`, 'unknown');
+    return;
   }
   const isOpaque = around.isOpaque || OPAQUE.has(name);
   for (const child of children) checkOtherElements(child, text, { isOfMpeg: isInMpeg, isOpaque }, found);
