@@ -106,3 +106,18 @@ test('segments of a common duration by ffmpeg are valid', async () => {
   const made = Object.fromEntries(Object.entries(filesAt(averaged)).map(([path, bytes]) => [path, Buffer.from(bytes)]));
   asserted(await verified(await signedOf(made, MPD)), 'valid', /Media unchanged/);
 });
+
+test('numbers that go on in the next period, behind another init segment, are valid', async () => {
+  const period = (number: number, init: string) => `<Period id="${number}" duration="PT3S">
+<AdaptationSet contentType="video"><Representation id="0" mimeType="video/mp4" bandwidth="100000">
+<SegmentTemplate timescale="1" duration="1" startNumber="${number}" presentationTimeOffset="${number - 1}" ${NUMBERS}
+  initialization="${init}"/></Representation></AdaptationSet></Period>`;
+  const periods = `${period(1, 'init-stream0.m4s')}${period(4, 'init-second.m4s')}`;
+  const playlist = `<?xml version="1.0" encoding="utf-8"?>
+<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT6S" minBufferTime="PT2S">${periods}</MPD>
+`;
+  const pictures = Object.fromEntries(Object.entries(files).filter(([path]) => path.includes('stream0')));
+  const second = files['init-stream0.m4s'] as Buffer;
+  const both = await signedOf({ ...pictures, 'init-second.m4s': second, [MPD]: Buffer.from(playlist) }, MPD);
+  asserted(await verified(both), 'valid', /Media unchanged/);
+});

@@ -33,24 +33,26 @@ export async function findAdjacentFiles(
   const found: FoundInPlaylist[] = [];
   for (const [init, own] of byInit) {
     const reading = readings.find(({ listed }) => partKey(listed.init) === init);
-    const isSigned = reading === undefined ? isListedText : await signedBeside(reading, own, read);
+    const isSigned = reading === undefined ? () => false : await signedBeside(reading, own, read);
     for (const candidate of own) {
       const { playlist, representation, path } = candidate;
-      if (isSigned(candidate)) continue;
+      if (isSigned(candidate) || isListed(candidate)) continue;
       const problem = `some players count one segment more, and play "${path}" too`;
       found.push({ playlist, line: representation.line, kind: 'ambiguous', problem, isOfFolder: true });
     }
   }
   return found;
 
-  /** Returns true for text and pictures that the same playlist lists, as those of the next period. */
-  function isListedText({ playlist, path }: Candidate): boolean {
+  /** Returns true for what the same playlist lists in another period, as where numbers go on, and for text that it lists. */
+  function isListed({ playlist, path, representation }: Candidate): boolean {
+    const [, period] = representation.lineage;
     return playlists.some(
       (document) =>
         document.kind === 'mpd' &&
         document.path === playlist &&
         document.representations.some(
-          ({ init, segments }) => init === null && segments.some(({ part }) => part.path === path),
+          ({ init, segments, lineage }) =>
+            (init === null || lineage[1] !== period) && segments.some(({ part }) => part.path === path),
         ),
     );
   }
