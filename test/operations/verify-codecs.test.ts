@@ -5,7 +5,7 @@ import { filesAt } from '../support/publications/make-folder.ts';
 import { ffmpeg, makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
 import { asserted, type Files, home, signedOf, verified } from './unsigned-playlists.ts';
 
-// What playlists say of codecs: players leave out what they do not know, and play what is left.
+// Codecs as playlists state them: players leave out those that they do not know, and play what is left.
 
 const buffersAt = (folder: string): Files =>
   Object.fromEntries(Object.entries(filesAt(folder)).map(([path, bytes]) => [path, Buffer.from(bytes)]));

@@ -13,7 +13,7 @@ import {
   isPresented,
 } from './presentation.ts';
 
-/** What binds a part of a signed rendition; `other` for a fragment that is not as it was signed. */
+/** The binding of a part of a signed rendition; `other` for a fragment that is not as it was signed. */
 export type BoundPart = BoundInit | BoundFragment | 'other';
 
 /** Files that are hashed at once. */
@@ -29,7 +29,7 @@ export interface PlaylistText extends HashedFile {
 /** A folder with playlists whose files are hashed. */
 export interface PresentedFolder {
   readonly folder: Pick<SourceFolder, 'name' | 'files' | 'open'>;
-  /** Returns what binds an init segment or a fragment of a signed rendition; null for any other file. */
+  /** Returns the binding of an init segment or a fragment of a signed rendition; null for any other file. */
   bindingOf(path: string): BoundPart | null;
   /** Hashes a file of the folder; null where it is not there. */
   hash(path: string): Promise<HashedFile | null>;

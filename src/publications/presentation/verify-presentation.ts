@@ -133,7 +133,7 @@ export function manifestsByEntry(
   return ({ inits }) => inits.flatMap((init) => presenting[manifestOf.get(partKey(init)) ?? -1] ?? []);
 }
 
-/** Returns what binds the files of a rendition, by path. */
+/** Returns the bindings of the files of a rendition, by path. */
 function bindingsOf({ listed, read }: Pick<RenditionReading, 'listed' | 'read'>): [string, BoundPart][] {
   const map = read === null ? null : mapOf(read);
   const { uniqueId, localId, count } = map ?? { uniqueId: 0, localId: 0, count: 0 };
