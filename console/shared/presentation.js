@@ -119,7 +119,7 @@ function areWhole(fragments                          )          {
 }
 
 /** Returns the digest over fragments: SHA-256 of the deterministic CBOR of `[[uniqueId, localId, location], …]`. */
-export function digestOfFragments(fragments                          )             {
+function digestOfFragments(fragments                          )             {
   return digestOf(fragments.map(({ uniqueId, localId, location }) => [uniqueId, localId, location]));
 }
 

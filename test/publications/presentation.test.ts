@@ -68,6 +68,19 @@ describe('a presentation', () => {
     );
   });
 
+  test('hashes the positions of fragments as CBOR that is written out here, where a playlist names a part of them', () => {
+    const fragment = (location: number) => ({ uniqueId: 1, localId: 2, location, count: 3 });
+    const signed = (...locations: number[]) =>
+      listPlaylists([{ ...playlist('a.m3u8'), fragments: locations.map(fragment) }]);
+    assert.equal(signed(0, 1, 2).uris[0]?.fragments, undefined);
+    const digest = sha256(Buffer.from('828301020183010202', 'hex')).toString('base64');
+    assert.equal(signed(1, 2).uris[0]?.fragments, digest);
+    const ofList = Buffer.concat([Buffer.from('818266', 'hex'), Buffer.from('a.m3u8'), Buffer.from('5820', 'hex')]);
+    const ofDigest = sha256(Buffer.concat([ofList, Buffer.from(digest, 'base64')])).toString('base64');
+    assert.equal(digestOfList(signed(1, 2)).fragments, ofDigest);
+    assert.equal(digestOfList(signed(0, 1, 2)).fragments, undefined);
+  });
+
   test('hashes named files as CBOR that is written out here', () => {
     const name = Buffer.from('a.jpg');
     const row = Buffer.concat([Buffer.from('8365', 'hex'), name, Buffer.from('1903e85820', 'hex'), sha256('a')]);

@@ -163,7 +163,7 @@ function areWhole(fragments: readonly BoundFragment[]): boolean {
 }
 
 /** Returns the digest over fragments: SHA-256 of the deterministic CBOR of `[[uniqueId, localId, location], …]`. */
-export function digestOfFragments(fragments: readonly BoundFragment[]): Uint8Array {
+function digestOfFragments(fragments: readonly BoundFragment[]): Uint8Array {
   return digestOf(fragments.map(({ uniqueId, localId, location }) => [uniqueId, localId, location]));
 }
 
