@@ -215,8 +215,16 @@ describe('the player', () => {
 
   test('shows each fragment to keys, and plays from it', async () => {
     const { job_id: id } = await pages.signPublication('by-keys');
-    await using page = await pages.open(`#/play?job=${id}&index=0`);
+    await using page = await pages.open('');
+    // The others come when the button was pressed: it goes once the player has loaded, and so verified, all of them.
+    const pressed = Promise.withResolvers<void>();
+    await page.route(/fragment-\d-[23]\.m4s/, async (route) => {
+      await pressed.promise;
+      await route.continue();
+    });
+    await page.goto(`${pages.base}/#/play?job=${id}&index=0`);
     await page.getByRole('button', { name: 'Verify all fragments' }).click();
+    pressed.resolve();
     const timeline = page.getByRole('slider').first();
     await timeline.locator('rect.trusted').nth(2).waitFor({ state: 'attached' });
     await timeline.press('Home');
