@@ -6,10 +6,11 @@ import { isIntact } from './reader.js';
 import { comparePresentation } from './shared/compare-presentation.js';
 import { isPresented } from './shared/presentation.js';
 import { summarize, summarizeDeviations } from './shared/summarize.js';
-import { pathBelow, presentationIn, rootOf } from './signed-presentation.js';
+import { countsIn, pathBelow, presentationIn, rootOf } from './signed-presentation.js';
 
 /**
  * @typedef {import('./c2pa-boxes.js').Bound} Bound
+ * @typedef {import('./playlists.js').Fragment} Fragment
  * @typedef {import('./playlists.js').Part} Part
  * @typedef {import('./playlists.js').Rendition} Rendition
  * @typedef {import('./reader.js').Reading} Reading
@@ -18,6 +19,7 @@ import { pathBelow, presentationIn, rootOf } from './signed-presentation.js';
  *
  * @typedef {{ path: string, sizeBytes: number, digest: Uint8Array }} HashedFile
  * @typedef {{ path: string, uniqueId: number, localId: number }} BoundInit
+ * @typedef {{ uniqueId: number, localId: number, location: number, count: number }} BoundFragment
  * @typedef {{ part: Deviation['part'], kind: Deviation['kind'], playlist: string | null }} Difference
  *
  * @typedef {object} Compared
@@ -49,8 +51,12 @@ export class PresentationWatch {
   #files = new Map();
   /** Init segments with a manifest, by address. @type {Map<string, Omit<Bound, 'location'>>} */
   #inits = new Map();
-  /** Addresses of signed fragments. @type {Set<string>} */
-  #fragments = new Set();
+  /** Positions of signed fragments by address: null before they are verified. @type {Map<string, BoundFragment | null>} */
+  #fragments = new Map();
+  /** Fragments of a rendition that are not verified yet. @type {Set<string>[]} */
+  #unverified = [];
+  /** Fragments that each Merkle map of the manifest binds. @type {ReadonlyMap<string, number>} */
+  #counts = new Map();
   /** @type {Presentation | null} */
   #signed = null;
   #store = '';
@@ -100,15 +106,28 @@ export class PresentationWatch {
   }
 
   /**
-   * Takes note of what binds a fragment that was found intact.
-   * @param {string} url of the init segment
+   * Takes note of what binds a fragment that was found intact, and its init segment. The positions of fragments are compared
+   * when all of a rendition are known.
+   * @param {Fragment} fragment
    * @param {Bound} bound
    */
-  async loadInit(url, { uniqueId, localId, store }) {
-    const own = { uniqueId, localId, store };
-    if (JSON.stringify(own) === JSON.stringify(this.#inits.get(url))) return;
+  async loadBound({ init, part }, { location, ...own }) {
+    const isOther = this.#takeInit(init.url, own);
+    const count = this.#counts.get(mapKey(own)) ?? 0;
+    this.#fragments.set(part.url, { uniqueId: own.uniqueId, localId: own.localId, location, count });
+    const completed = this.#unverified.filter((urls) => urls.delete(part.url) && urls.size === 0);
+    if (isOther || completed.length > 0) await this.#compare();
+  }
+
+  /**
+   * Returns true where something else binds an init segment than before.
+   * @param {string} url
+   * @param {Omit<Bound, 'location'>} own
+   */
+  #takeInit(url, own) {
+    const isOther = JSON.stringify(own) !== JSON.stringify(this.#inits.get(url));
     this.#inits.set(url, own);
-    await this.#compare();
+    return isOther;
   }
 
   /**
@@ -119,7 +138,9 @@ export class PresentationWatch {
    */
   async start(report, init, renditions) {
     this.#store = (await storeIn(init)) ?? '';
+    this.#counts = countsIn(report);
     for (const { fragments } of renditions) await this.#readInits(fragments);
+    this.#unverified = renditions.map(({ fragments }) => new Set(fragments.map(({ part }) => part.url)));
     const stated = presentationIn(report);
     if (stated !== null && 'problem' in stated) return this.#tell('changed', [UNREADABLE], stated.problem);
     if (stated === null) return this.#tell('not_signed', []);
@@ -185,8 +206,9 @@ export class PresentationWatch {
         const head = await this.#fetch({ ...part, start: part.start ?? 0, end: headEnd(part) });
         const bound = init && head && (await boundIn(init, head));
         if (bound === null) continue;
-        await this.loadInit(url, bound);
-        for (const each of own) this.#fragments.add(each.part.url);
+        const { location: _, ...map } = bound;
+        this.#takeInit(url, map);
+        for (const each of own) this.#fragments.set(each.part.url, null);
         break;
       }
     }
@@ -224,13 +246,14 @@ export class PresentationWatch {
 
   /** @param {string} url @param {{ bytes: Uint8Array, digest: Uint8Array }} loaded */
   async #describe(url, { bytes, digest }) {
-    const named = await Promise.all(
-      addressesIn(new TextDecoder().decode(bytes), url).map((each) => this.#fileAt(each)),
-    );
+    const addresses = addressesIn(new TextDecoder().decode(bytes), url);
+    const named = await Promise.all(addresses.map((each) => this.#fileAt(each)));
+    const fragments = addresses.map((each) => this.#fragments.get(each)).filter((each) => each !== undefined);
     const playlist = { path: this.#pathOf(url), sizeBytes: bytes.length, digest };
     return {
       ...playlist,
       named: named.filter((file) => file !== null),
+      ...(fragments.every((each) => each !== null) && { fragments }),
       isEntry: url === this.#entry,
       isHlsMedia: false,
       // What it names and is not there, players notice themselves.
@@ -279,6 +302,11 @@ export class PresentationWatch {
 
 /** @type {Difference} */
 const UNREADABLE = { part: 'playlist', kind: 'unreadable', playlist: null };
+
+/** @param {Omit<Bound, 'location' | 'store'>} map */
+function mapKey({ uniqueId, localId }) {
+  return `${uniqueId}/${localId}`;
+}
 
 /** @param {Part} part */
 function headEnd({ start, end }) {

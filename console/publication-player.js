@@ -148,7 +148,7 @@ export class PublicationPlayer {
     this.#known.add(initKey);
     let reading = await this.#read(init, blob, isFirst);
     const bound = isIntact(reading) ? await boundIn(init, blob) : null;
-    if (bound !== null) await this.presentation.loadInit(fragment.init.url, bound);
+    if (bound !== null) await this.presentation.loadBound(fragment, bound);
     if (!isIntact(reading)) {
       this.#failures += 1;
       if (!isFirst && this.#failures <= MAX_DETAILED_FAILURES) reading = await this.#read(init, blob, true);

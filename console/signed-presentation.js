@@ -22,6 +22,19 @@ export function presentationIn({ manifests, active_manifest: active }) {
 }
 
 /**
+ * Returns the numbers of fragments that the Merkle maps of a report's active manifest bind, by `uniqueId/localId`.
+ * @param {any} report
+ * @returns {ReadonlyMap<string, number>}
+ */
+export function countsIn({ manifests, active_manifest: active }) {
+  const bindings = manifests[active].assertions.filter((/** @type {any} */ { label }) =>
+    label.startsWith('c2pa.hash.bmff'),
+  );
+  const maps = bindings.flatMap((/** @type {any} */ { data }) => data.merkle ?? []);
+  return new Map(maps.map((/** @type {any} */ map) => [`${map.uniqueId}/${map.localId}`, map.count]));
+}
+
+/**
  * Returns the folder that was signed, by the path of the entry among the signed ones; the folder of the entry where it is none.
  * @param {string} entry
  * @param {Presentation} signed

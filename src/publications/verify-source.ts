@@ -148,7 +148,7 @@ function problemOf(kind: Deviation['kind'], file: Rendition['init']): string {
 /** Describes the first difference as the end of a sentence. */
 function describeChange({ differences: [first], problems: [problem] }: VerifiedPresentation): string {
   if (first === undefined || first.playlist === null) return problem ?? 'its playlists are not the signed ones';
-  if (first.part === 'files') return `text or pictures that "${first.playlist}" names are not the signed ones`;
+  if (first.part === 'files') return `files that "${first.playlist}" names are not the signed ones`;
   if (first.kind === 'added') return `"${first.playlist}" was not there`;
   return first.kind === 'missing' ? `"${first.playlist}" is missing` : `"${first.playlist}" is not the signed one`;
 }

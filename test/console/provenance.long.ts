@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, truncateSync } from 'node:fs';
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -15,6 +15,7 @@ import {
   ALTERED,
   alter,
   assertSaid,
+  card,
   drop,
   otherwise,
   ProvenancePages,
@@ -164,7 +165,7 @@ describe('the player', () => {
         what: 'the text of subtitles',
         file: 'text.vtt',
         change: otherwise,
-        sentence: 'Not as signed: text or pictures that "text.m3u8" names were changed.',
+        sentence: 'Not as signed: files that "text.m3u8" names were changed.',
         timelines: [],
       },
     ]) {
@@ -179,9 +180,24 @@ describe('the player', () => {
       await rm(path);
     });
 
+    test('says that a trailer plays another part of the film, when all that it names was verified', async () => {
+      const film = await readFile(join(SAMPLES, 'publication/media_0.m3u8'), 'utf8');
+      const trailer = film.replace(/#EXTINF:2\.28[\s\S]*(?=#EXT-X-ENDLIST)/, '');
+      const { job_id: id, output: signed } = await pages.signPublication('trailer', { 'trailer.m3u8': trailer });
+      const open = () => pages.open(`#/play?job=${id}&index=0&path=trailer.m3u8`);
+      {
+        await using page = await open();
+        await page.locator('rect.trusted').waitFor({ state: 'attached' });
+        await card(page).getByText('Unchanged: media, playlists, text and pictures are as they were signed.').waitFor();
+      }
+      await copyFile(join(signed, 'fragment-0-2.m4s'), join(signed, 'fragment-0-1.m4s'));
+      await using page = await open();
+      await page.getByRole('alert').getByText('Not as signed: files that "trailer.m3u8" names were changed.').waitFor();
+    });
+
     for (const [file, change, sentence] of [
       ['media_0.m3u8', reordered, '"media_0.m3u8" was changed.'],
-      ['text.vtt', otherwise, 'text or pictures that "text.m3u8" names were changed.'],
+      ['text.vtt', otherwise, 'files that "text.m3u8" names were changed.'],
     ] as const) {
       test(`notices that ${file} is another one when the player loads it again`, async () => {
         await using page = await pages.open('');

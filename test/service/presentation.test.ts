@@ -124,7 +124,7 @@ describe('the presentation of a publication', () => {
     const playlist = nameOf(root, /text.*index\.m3u8$/);
     const first = [{ kind: 'altered', part: 'files', file: playlist }];
     assert.deepEqual(told(verification), { state: 'invalid', presentation: 'changed', first });
-    assert.match(verification.summary, /^Not as signed: text or pictures that ".*" names were changed\..*"equivalent"/);
+    assert.match(verification.summary, /^Not as signed: files that ".*" names were changed\..*"equivalent"/);
   });
 
   test('is changed where a picture is replaced', async () => {

@@ -170,7 +170,7 @@ function summarizePlaylists(differences: PublicationVerification['first']): stri
 function differenceInWords({ part, kind, file, line, problem }: PublicationVerification['first'][number]): string {
   if (problem !== undefined) return `line ${line} of "${file}": ${problem}`;
   if (file === undefined) return 'the playlists, or the files that they name, are not the signed ones';
-  if (part === 'files') return `text or pictures that "${file}" names were changed`;
+  if (part === 'files') return `files that "${file}" names were changed`;
   if (kind === 'added') return `"${file}" was added`;
   return kind === 'missing' ? `"${file}" is missing` : `"${file}" was changed`;
 }
