@@ -74,7 +74,6 @@ export function createAssertionChecker({
 /** Distributes the batches of pending checks to two dry-run workers. */
 class CheckScheduler {
   readonly #queue = new CheckQueue<AssertionCheck>();
-  readonly #pending = new Set<AssertionCheck>();
   readonly #general: DryRunWorker;
   readonly #small: DryRunWorker;
   /** True while the general worker has a batch that small checks should not wait for. */
@@ -87,7 +86,6 @@ class CheckScheduler {
 
   async run(check: AssertionCheck, signal: AbortSignal): Promise<void> {
     this.#requireCapacity(check);
-    this.#pending.add(check);
     this.#queue.add(check);
     this.#dispatch();
     try {
@@ -95,18 +93,18 @@ class CheckScheduler {
     } finally {
       check.abandon();
       this.#queue.remove(check);
-      this.#pending.delete(check);
     }
   }
 
   async close(): Promise<void> {
-    await Promise.allSettled([...this.#pending].map(({ passed }) => passed));
+    await Promise.allSettled(this.#queue.pending.map(({ passed }) => passed));
     await Promise.all([this.#general.close(), this.#small.close()]);
   }
 
   #requireCapacity({ isSmall }: AssertionCheck): void {
-    const largeCount = [...this.#pending].filter((pending) => !pending.isSmall).length;
-    if (this.#pending.size < MAX_PENDING_CHECKS && (isSmall || largeCount < MAX_PENDING_LARGE_CHECKS)) return;
+    const { pending } = this.#queue;
+    const largeCount = pending.filter((other) => !other.isSmall).length;
+    if (pending.length < MAX_PENDING_CHECKS && (isSmall || largeCount < MAX_PENDING_LARGE_CHECKS)) return;
     throw new AppError('ASSERTION_CHECKS_BUSY', {});
   }
 
@@ -304,51 +302,48 @@ interface QueuedCheck {
 }
 
 /**
- * Checks that wait for their next batch. Alternates between the one with the fewest remaining batches and the oldest one:
- * small checks overtake large ones, and large ones are not starved.
+ * Pending checks, handed out for one batch at a time. Alternates between the one with the fewest remaining batches and the
+ * oldest one: small checks overtake large ones, and large ones are not starved.
  */
 export class CheckQueue<Check extends QueuedCheck> {
-  /** Sorted by order of arrival, which a check keeps from batch to batch. */
-  readonly #waiting: { readonly check: Check; readonly arrival: number }[] = [];
-  readonly #arrivals = new WeakMap<Check, number>();
-  #arrivalCount = 0;
+  /** Pending checks in order of arrival; false while a batch of the check runs. */
+  readonly #isWaiting = new Map<Check, boolean>();
   #isTurnOfOldest = false;
+
+  /** Checks that wait or run, in order of arrival. */
+  get pending(): Check[] {
+    return [...this.#isWaiting.keys()];
+  }
 
   /** Adds a new check, or one that has finished a batch. */
   add(check: Check): void {
-    const arrival = this.#arrivals.get(check) ?? this.#arrivalCount++;
-    this.#arrivals.set(check, arrival);
-    const at = this.#waiting.findIndex((other) => other.arrival > arrival);
-    this.#waiting.splice(at === -1 ? this.#waiting.length : at, 0, { check, arrival });
+    this.#isWaiting.set(check, true);
   }
 
   remove(check: Check): void {
-    const at = this.#waiting.findIndex((waiting) => waiting.check === check);
-    if (at !== -1) this.#waiting.splice(at, 1);
+    this.#isWaiting.delete(check);
   }
 
-  /** Removes and returns the next check; undefined where none waits. */
+  /** Takes the next check; undefined where none waits. */
   next(): Check | undefined {
     const isTurnOfOldest = this.#isTurnOfOldest;
     this.#isTurnOfOldest = !isTurnOfOldest;
-    return this.#take(isTurnOfOldest ? this.#waiting[0]?.check : this.#shortest());
+    const waiting = this.#waiting();
+    if (!isTurnOfOldest) waiting.sort((first, second) => first.remainingBatches - second.remainingBatches);
+    return this.#take(waiting[0]);
   }
 
-  /** Removes and returns the oldest small check; undefined where none waits. */
+  /** Takes the oldest small check; undefined where none waits. */
   nextSmall(): Check | undefined {
-    return this.#take(this.#waiting.find(({ check }) => check.isSmall)?.check);
+    return this.#take(this.#waiting().find(({ isSmall }) => isSmall));
   }
 
-  #shortest(): Check | undefined {
-    let shortest: Check | undefined;
-    for (const { check } of this.#waiting) {
-      if (shortest === undefined || check.remainingBatches < shortest.remainingBatches) shortest = check;
-    }
-    return shortest;
+  #waiting(): Check[] {
+    return this.pending.filter((check) => this.#isWaiting.get(check));
   }
 
   #take(check: Check | undefined): Check | undefined {
-    if (check !== undefined) this.remove(check);
+    if (check !== undefined) this.#isWaiting.set(check, false);
     return check;
   }
 }
