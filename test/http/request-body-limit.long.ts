@@ -53,6 +53,14 @@ describe('bodies that are received at once', () => {
     });
   }
 
+  test('let one of 5 MB be answered within a second beside 50 that are idle', async () => {
+    const sockets = await Promise.all(Array.from({ length: 50 }, () => beginBody(`Content-Length: ${CAP_BYTES}`, '{')));
+    const startMs = performance.now();
+    assert.equal((await server.post(VIDEO, JSON.stringify(goodBody).padEnd(5_000_000))).status, 200);
+    assert.ok(performance.now() - startMs < 1000);
+    for (const socket of sockets) socket.destroy();
+  });
+
   test('take bounded memory, and those that stall make room for others', async () => {
     const sockets = await stalledBodies();
     const refused = Promise.race(sockets.map(async (socket) => String((await once(socket, 'data'))[0])));

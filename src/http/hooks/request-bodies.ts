@@ -13,6 +13,9 @@ const SMALL_BODY_BYTES = 64 * 1024;
 /** A body of which less than this arrives in a second is slow: others may take its memory. */
 const MIN_BYTES_PER_SECOND = 64 * 1024;
 
+/** A new body, or one that came fast, becomes slow after this time without bytes. */
+const MAX_STALL_MS = 2000;
+
 const leases = new WeakMap<IncomingMessage, BodyLease>();
 
 /**
@@ -76,60 +79,40 @@ export class RequestBodyLimit {
   }
 }
 
-interface LeaseParts {
-  readonly now: () => number;
-  readonly grow: (sizeBytes: number) => void;
-  readonly release: () => void;
-}
-
-/** The memory of one body. */
+/** The memory of one body, and a token bucket that tells how fast the body arrives. */
 class BodyLease {
   /** Counted just now. */
   sizeBytes = 0;
   /** Ends the receiving of the body; null where none is being received. */
   refuse: ((reason: AppError) => void) | null = null;
-  readonly #parts: LeaseParts;
-  /** Since when bytes are counted, and how many came since then and in the second before. */
-  #secondStartMs: number;
-  #secondBytes = MIN_BYTES_PER_SECOND;
-  #bytesBefore = MIN_BYTES_PER_SECOND;
-
-  constructor(parts: LeaseParts) {
-    this.#parts = parts;
-    this.#secondStartMs = parts.now();
-  }
-
-  /** Notes that bytes have arrived. */
-  arrived(bytes: number): void {
-    this.#beginSecond(this.#parts.now());
-    this.#secondBytes += bytes;
-  }
-
   /**
    * Reserves memory for the body. Throws `BODIES_TOO_LARGE_TOGETHER` where all bodies together would exceed the
    * limit, and none can be refused for it.
    */
-  grow(sizeBytes: number): void {
-    this.#parts.grow(sizeBytes);
-  }
-
+  readonly grow: (sizeBytes: number) => void;
   /** Returns the memory. Safe to call again. */
-  release(): void {
-    this.#parts.release();
+  readonly release: () => void;
+  readonly #now: () => number;
+  /** Time from which the body is slow, unless more of it arrives. */
+  #slowFromMs: number;
+
+  constructor({ now, grow, release }: Pick<BodyLease, 'grow' | 'release'> & { readonly now: () => number }) {
+    this.grow = grow;
+    this.release = release;
+    this.#now = now;
+    this.#slowFromMs = now() + MAX_STALL_MS;
   }
 
-  /** Returns true where a body comes in too slowly; a new one is not slow before a second has passed. */
+  /** Notes that bytes have arrived. A slow body stays slow until it has made up for the last second. */
+  arrived(bytes: number): void {
+    const nowMs = this.#now();
+    const earnedMs = (bytes / MIN_BYTES_PER_SECOND) * 1000;
+    this.#slowFromMs = Math.min(Math.max(this.#slowFromMs, nowMs - 1000) + earnedMs, nowMs + MAX_STALL_MS);
+  }
+
+  /** Returns true where the body comes in too slowly. */
   isSlow(nowMs: number): boolean {
-    this.#beginSecond(nowMs);
-    return this.#bytesBefore + this.#secondBytes < MIN_BYTES_PER_SECOND;
-  }
-
-  #beginSecond(nowMs: number): void {
-    const seconds = (nowMs - this.#secondStartMs) / 1000;
-    if (seconds < 1) return;
-    this.#bytesBefore = seconds < 2 ? this.#secondBytes : 0;
-    this.#secondBytes = 0;
-    this.#secondStartMs = nowMs;
+    return nowMs >= this.#slowFromMs;
   }
 }
 
