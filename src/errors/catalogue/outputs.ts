@@ -1,6 +1,12 @@
 import type { S3Action } from '../entry.ts';
 import { entry } from '../entry.ts';
 
+const bucketRefused = (use: string, key: string) =>
+  entry<{ bucket: string }>(
+    'VALIDATION_FAILED',
+    ({ bucket }) => `The bucket "${bucket}" is not one that ${use}. The operator sets these as ${key}.`,
+  );
+
 /** Errors of the destination of an output. */
 export const placementErrors = {
   OUTPUT_SEGMENT_INVALID: entry<{ field: string; problem: string }>(
@@ -91,16 +97,8 @@ export const s3Errors = {
     'VALIDATION_FAILED',
     () => 'This deployment reads no inputs from S3. The operator switches it on with input_resolvers.s3.',
   ),
-  S3_BUCKET_REFUSED: entry<{ bucket: string }>(
-    'VALIDATION_FAILED',
-    ({ bucket }) =>
-      `The bucket "${bucket}" is not one that inputs are read from. The operator sets these as input_resolvers.s3.buckets.`,
-  ),
-  S3_OUTPUT_BUCKET_REFUSED: entry<{ bucket: string }>(
-    'VALIDATION_FAILED',
-    ({ bucket }) =>
-      `The bucket "${bucket}" is not one that outputs are written to. The operator sets these as output_sinks.s3.buckets.`,
-  ),
+  S3_BUCKET_REFUSED: bucketRefused('inputs are read from', 'input_resolvers.s3.buckets'),
+  S3_OUTPUT_BUCKET_REFUSED: bucketRefused('outputs are written to', 'output_sinks.s3.buckets'),
   S3_PROBE_FAILED: entry<{ bucket: string; problem: string }>(
     'INTERNAL_ERROR',
     ({ bucket, problem }) =>

@@ -3,6 +3,9 @@ import { entry, warningEntry } from '../entry.ts';
 /** Errors between a plan and a signed, verified manifest. */
 const IDENTITY_UNUSABLE = 'The signing identity cannot be used. The log of the service says why.';
 
+const notCarried = (subject: string) =>
+  entry<{ problem: string }>('VALIDATION_FAILED', ({ problem }) => `A manifest cannot carry ${subject}: ${problem}.`);
+
 export const provenanceErrors = {
   MANIFEST_REFUSED: entry<{ problem: string }>(
     'PROCESSING_FAILED',
@@ -101,14 +104,8 @@ export const provenanceErrors = {
     'VALIDATION_FAILED',
     ({ label, problem }) => `A manifest cannot carry the assertion "${label}": ${problem}.`,
   ),
-  ASSERTIONS_REFUSED: entry<{ problem: string }>(
-    'VALIDATION_FAILED',
-    ({ problem }) => `A manifest cannot carry these assertions together: ${problem}.`,
-  ),
-  ACTIONS_REFUSED: entry<{ problem: string }>(
-    'VALIDATION_FAILED',
-    ({ problem }) => `A manifest cannot carry these actions: ${problem}.`,
-  ),
+  ASSERTIONS_REFUSED: notCarried('these assertions together'),
+  ACTIONS_REFUSED: notCarried('these actions'),
   ORIGIN_HAS_PARENT: entry<{ inputIndex: number }>(
     'VALIDATION_FAILED',
     ({ inputIndex }) =>
