@@ -35,6 +35,11 @@ function rowsInView(page: Page): Promise<Record<string, number>> {
     .filter(([, top]) => top >= 0 && top < innerHeight))`);
 }
 
+/** Scrolls by script, as soon as the page is high enough: a wheel that turns before its first frame with the rows moves nothing. */
+async function scrollDown(page: Page): Promise<void> {
+  await until(async () => (await page.evaluate('scrollTo(0, 1500), scrollY')) === 1500);
+}
+
 /** Waits until rows, and no space for rows, fill the window. */
 async function rowsFillWindow(page: Page): Promise<void> {
   await page.waitForFunction(`(() => {
@@ -73,8 +78,7 @@ describe('the list of jobs', () => {
     await submitMany(server.jobs, 100);
     await using page = await openPage(browser, server.base, '#/jobs?status=queued');
     await page.getByRole('table').waitFor();
-    await page.mouse.wheel(0, 1500);
-    await until(async () => (await page.evaluate('scrollY')) === 1500);
+    await scrollDown(page);
     await rowsFillWindow(page);
     const seen = await rowsInView(page);
     const [, link = ''] = Object.keys(seen);
@@ -94,8 +98,7 @@ describe('the list of jobs', () => {
     const [oldest = ''] = await submitMany(server.jobs, 300);
     await using page = await openPage(browser, server.base, '');
     await page.getByRole('table').waitFor();
-    await page.mouse.wheel(0, 1500);
-    await until(async () => Number(await page.evaluate('scrollY')) > 0);
+    await scrollDown(page);
     const newest = (await submitMany(server.jobs, 120)).at(-1);
     const update = page.getByRole('button', { name: /^Update the list/ });
     await update.waitFor();
