@@ -204,7 +204,7 @@ describe('the player', () => {
         let loads = 0;
         await page.route(`**/${file}`, async (route) => {
           loads += 1;
-          const response = await route.fetch();
+          const response = await route.fetch({ timeout: 0 });
           const body = await response.text();
           await route.fulfill({ response, body: loads === 1 ? body : change(body) });
         });
@@ -243,6 +243,8 @@ describe('the player', () => {
     pressed.resolve();
     const timeline = page.getByRole('slider').first();
     await timeline.locator('rect.trusted').nth(2).waitFor({ state: 'attached' });
+    // What lies below the pointer moves when the button goes: a timeline there would take that for a choice.
+    await page.mouse.move(0, 0);
     await timeline.press('Home');
     await timeline.press('ArrowRight');
     assert.equal(await timeline.getAttribute('aria-valuenow'), '1');
