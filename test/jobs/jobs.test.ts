@@ -129,14 +129,16 @@ describe('jobs', () => {
   });
 
   test('a one-file job ends while a large batch is under way', async (t) => {
+    const [log, gate] = [join(temporaryFolder(), 'log'), join(temporaryFolder(), 'gate')];
     const jobs = await startedJobs(t);
-    const batch = await jobs.submit(scripts(Array.from({ length: 1000 }, () => 'sleep 20')));
-    for (const sync of [false, true]) {
-      const { job_id: jobId } = await jobs.submit(scripts(['progress 1'], { sync }));
-      await ended(jobs, jobId);
-    }
-    const done = (await jobs.find(batch.job_id))?.progress?.inputs_done ?? 1000;
-    assert(done < 500, `${done} inputs of the batch went first`);
+    // All of one caller, to whom no extra worker goes. The first two inputs hold both workers, and write no line.
+    const submit = (inputs: readonly string[], sync = false) => jobs.submit(scripts(inputs, { caller: 'one', sync }));
+    await submit([...Array(2).fill(`wait-for ${gate}`), ...Array(998).fill(`append ${log}`)]);
+    await until(async () => (await jobs.readiness()).workers.running === 2);
+    const singles = [await submit([`append ${log}`]), await submit([`append ${log}`], true)];
+    await writeFile(gate, '');
+    for (const { job_id: jobId } of singles) await ended(jobs, jobId);
+    assert((await linesOf(log)).findLastIndex(({ input }) => input === 0) < 500, 'inputs of the batch went first');
   });
 
   test('a full queue refuses what does not fit and takes what does', async (t) => {

@@ -17,6 +17,7 @@ import type { IdentityDescription } from '#provenance/signing-identity.ts';
 import { createJobsDatabase } from '../../support/jobs/jobs-database.ts';
 import {
   ended,
+  HANG_MS,
   keptLog,
   NO_LOG,
   nodeConfig,
@@ -49,7 +50,8 @@ async function callingNodes(t: TestContext, roles: readonly Config['jobs']['role
   const started = roles.map(async (role) => {
     const config = nodeConfig(temporaryFolder(), url, { role });
     const callbacks = { secret: 'a secret of the tests' };
-    return startedJobs(t, { config: { ...config, callbacks }, post, callbackLimits: { pollIntervalMs: 20 } });
+    const callbackLimits = { attemptMs: HANG_MS, pollIntervalMs: 20 };
+    return startedJobs(t, { config: { ...config, callbacks }, post, callbackLimits });
   });
   return (await Promise.all(started)) as [Jobs, ...Jobs[]];
 }
@@ -152,13 +154,16 @@ describe('nodes that share a database', () => {
 
   test('do one-file jobs while a large batch is under way, those that somebody waits for first', async (t) => {
     const [first] = await nodes(t, ['all']);
-    const batch = await first.submit(scripts(Array.from({ length: 1000 }, () => 'sleep 10')));
-    for (const sync of [false, true]) {
-      const { job_id: jobId } = await first.submit(scripts(['progress 1'], { sync }));
-      await ended(first, jobId);
-    }
-    const done = (await first.find(batch.job_id))?.progress?.inputs_done ?? 1000;
-    assert(done < 500, `${done} inputs of the batch went first`);
+    const [log, gate] = [join(folder, 'batch-log'), join(folder, 'batch-gate')];
+    // All of one caller, to whom no extra worker goes. The first two inputs hold both workers, and write no line.
+    const submit = (inputs: readonly string[], sync = false) => first.submit(scripts(inputs, { caller: 'one', sync }));
+    await submit([...Array(2).fill(`wait-for ${gate}`), ...Array(998).fill(`append ${log}`)]);
+    await until(async () => (await first.readiness()).workers.running === 2);
+    const singles = [await submit([`append ${log}`]), await submit([`append ${log}`], true)];
+    await writeFile(gate, '');
+    for (const { job_id: jobId } of singles) await ended(first, jobId);
+    const before = (await readFile(log, 'utf8')).split('\n').findLastIndex((line) => line.startsWith('0 '));
+    assert(before < 500, `${before} inputs of the batch went first`);
   });
 
   test('refuse what does not fit into the queue they share', async (t) => {
