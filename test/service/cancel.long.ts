@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { writeVideo } from '../../bench/media.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { until } from '../support/jobs/test-jobs.ts';
 import { ffmpeg, makeFilm } from '../support/media/make-film.ts';
+import { commandOf } from '../support/process-tree.ts';
 import { answerFor, startServer, type TestServer } from '../support/servers/http-server.ts';
 import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -35,7 +36,15 @@ before(async () => {
   });
   s3 = await openTestS3();
   bucket = await s3.createBucket();
-  const settings = { ...s3Settings(s3, bucket), SERVICE__INPUT_RESOLVERS__HTTP__IDLE_TIMEOUT_MS: '600000' };
+  // Packaging finds no other ffmpeg, and so does not end by itself.
+  const stubs = join(home, 'stubs');
+  mkdirSync(stubs);
+  writeFileSync(join(stubs, 'ffmpeg'), '#!/bin/sh\nexec sleep infinity\n', { mode: 0o755 });
+  const settings = {
+    ...s3Settings(s3, bucket),
+    SERVICE__INPUT_RESOLVERS__HTTP__IDLE_TIMEOUT_MS: '600000',
+    PATH: `${stubs}:${process.env['PATH']}`,
+  };
   service = await startService({ folder: serviceHome, settings });
 });
 
@@ -92,12 +101,12 @@ describe('a job that is cancelled in the middle of its work', () => {
   test('ends the packager, and leaves nothing of the publication', async () => {
     const folder = join(home, 'sources');
     mkdirSync(folder);
-    ffmpeg(home, ['-stream_loop', '50', '-i', makeFilm(home)], `-map 0 -c copy ${join(folder, 'film.mkv')}`);
+    ffmpeg(home, ['-i', makeFilm(home)], `-map 0 -c copy ${join(folder, 'film.mkv')}`);
     const jobId = await service.submit('/v2/package', {
       inputs: [{ type: 'local_folder_path', path: folder }],
       output: { type: 'local', name: 'package' },
     });
-    await cancelWhen(jobId, stopProgram);
+    await cancelWhen(jobId, () => programs().some((pid) => commandOf(pid).includes('infinity')));
     await until(() => programs().length === 0);
     assert.deepEqual(filesIn(join(serviceHome, 'output', 'package')), []);
     assertNothingStaged();
@@ -125,15 +134,5 @@ function folderOfProcess(pid: string): string {
     return readlinkSync(`/proc/${pid}/cwd`);
   } catch {
     return ''; // It ended in the meantime.
-  }
-}
-
-/** Has a program stand still, so that packaging does not end by itself. Returns false where none runs yet. */
-function stopProgram(): boolean {
-  const [program] = programs();
-  try {
-    return program !== undefined && process.kill(program, 'SIGSTOP');
-  } catch {
-    return false; // It ended in the meantime.
   }
 }
