@@ -1,6 +1,6 @@
 // An input worker whose every input takes 5 ms, and asks the service what every input asks. Started by jobs-part.ts.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { runInputWorker } from '#jobs/input-worker.ts';
+import { runInputWorker } from '#workers/input-worker.ts';
 
 runInputWorker({
   start: async () => async (work, context) => {

@@ -5,7 +5,6 @@ import { configFileOf } from '#config/load-config.ts';
 import { protectedPaths, recordsDirOf } from '#config/protected-paths.ts';
 import { RELEASE } from '#config/release.ts';
 import { createInputResolver } from '#inputs/input-resolver.ts';
-import { type InputRunner, runInputWorker, type WorkerParts } from '#jobs/input-worker.ts';
 import type { OperationServices } from '#operations/operation.ts';
 import { operationNamed } from '#operations/registry.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
@@ -16,6 +15,7 @@ import { createManifestAuthor } from '#provenance/manifest-author.ts';
 import { createOutputChecker } from '#provenance/official-reader.ts';
 import type { Signer } from '#provenance/signer.ts';
 import { crawlPlaylists } from '#publications/read-publication.ts';
+import { type InputRunner, runInputWorker, type WorkerParts } from '#workers/input-worker.ts';
 
 /** Creates the inputs, outputs and authors that operations use, by the configuration. */
 function openModules(config: Config, signer: Signer, trust: WorkerParts['trust']): OperationServices {

@@ -163,7 +163,7 @@ const jobs = z
     path: ['role'],
   });
 
-/** The budgets of one input; `src/jobs/workers/input-budgets.ts` computes its limits from these and its size. */
+/** The budgets of one input; `src/workers/input-budgets.ts` computes its limits from these and its size. */
 const budgets = z.strictObject({
   cpu_seconds_base: z.int().min(1).max(MAX_BUDGET_SECONDS).default(30),
   cpu_seconds_per_gib: z.int().min(0).max(MAX_BUDGET_SECONDS).default(128),

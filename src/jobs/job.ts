@@ -2,7 +2,7 @@ import type { JobResponse } from '#contract/job.ts';
 import type { JobLabels } from '#contract/job-labels.ts';
 import type { ListedJob } from '#contract/job-list.ts';
 import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
-import type { OperationName } from '#operations/operation.ts';
+import type { ByteProgress, OperationName } from '#operations/operation.ts';
 
 /**
  * A job as callers see it. Its results are passed on as the stored text: parsing and writing those of 10,000 inputs would
@@ -68,12 +68,6 @@ export interface InputAttempt {
   readonly inputIndex: number;
   /** Counts from 1. */
   readonly attempt: number;
-}
-
-/** The progress of an input in bytes; the total is known once it was opened. */
-export interface ByteProgress {
-  readonly bytesDone: number;
-  readonly bytesTotal: number;
 }
 
 /** The progress of several running inputs together. */

@@ -7,6 +7,8 @@ import type { Readiness } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { CurrentState, Telemetry } from '#telemetry/telemetry.ts';
+import { WorkerPool, type WorkerPoolOptions } from '#workers/worker-pool.ts';
+import type { WorkerTimeouts } from '#workers/worker-process.ts';
 import { type CallbackLimits, type CallbackOutcome, CallbackSender, type Post } from './callback-sender.ts';
 import type { JobScope } from './caller.ts';
 import { Dispatcher, type DispatcherOptions } from './dispatching/dispatcher.ts';
@@ -36,8 +38,6 @@ import type {
   RetriedJob,
 } from './store/job-store.ts';
 import { Pruning, StoreProbe } from './store/maintenance.ts';
-import { WorkerPool, type WorkerPoolOptions } from './workers/worker-pool.ts';
-import type { WorkerTimeouts } from './workers/worker-process.ts';
 
 export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signer' | 'trust'> {
   readonly config: Config;

@@ -70,6 +70,12 @@ export const INPUT_PHASES = [
 ] as const;
 export type InputPhase = (typeof INPUT_PHASES)[number];
 
+/** The progress of an input in bytes; the total is known once it was opened. */
+export interface ByteProgress {
+  readonly bytesDone: number;
+  readonly bytesTotal: number;
+}
+
 /** Services and callbacks of the job, for the operation that processes one of its inputs. */
 export interface InputContext {
   /** Aborted at shutdown, past a limit, or when the parent process is lost. */

@@ -3,6 +3,7 @@ import { extname } from 'node:path';
 import type { StagingKey } from '#bytes/staged-name.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
+import { Child } from '#processes/child.ts';
 import { Launcher } from '#processes/launcher.ts';
 import { connectS3 } from '#s3/s3-connection.ts';
 import { S3Writer } from '#s3/s3-writer.ts';
@@ -59,22 +60,15 @@ export interface S3TaskRequest {
   readonly task: S3Task;
 }
 
-/** Runs a task in a process that exits afterwards: the SDK would otherwise keep its memory in the service. */
+/** Runs a task in a process of its own: the SDK would otherwise keep its memory in the service. */
 async function inProcess(
   request: S3TaskRequest,
   launcher: Launcher,
-  timeoutMs = TASK_TIMEOUT_MS,
+  boundMs = TASK_TIMEOUT_MS,
 ): Promise<readonly string[]> {
-  const { promise, resolve, reject } = Promise.withResolvers<S3TaskAnswer>();
   const writable = request.task.kind === 'roll-back' ? [request.task.dataDir] : [];
-  const child = launcher.launch(PROCESS_URL, { execArgv: [], s3: true, writable });
-  child.on('error', reject);
-  child.once('message', (answer: S3TaskAnswer) => resolve(answer));
-  child.once('exit', (code, signal) => reject(new Error(`a task in S3 ended early (${signal ?? code})`)));
-  // A process that did not start, or has exited, has said so by its event.
-  child.send(request, () => undefined);
-  const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
-  const answer = await promise.finally(() => clearTimeout(timer));
+  const child = new Child<S3TaskRequest, S3TaskAnswer>(launcher, PROCESS_URL, { execArgv: [], s3: true, writable });
+  const answer = await child.askOnce(request, { boundMs, because: 'because it took too long' });
   if ('error' in answer) throw AppError.fromData(answer.error);
   return answer.addresses;
 }

@@ -1,7 +1,6 @@
-import { Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { Signer, SigningAlgorithm } from './signer.ts';
 import {
-  FIRST_CHANNEL,
   type Frame,
   MAX_ANSWER_BYTES,
   MAX_PENDING_REQUESTS,
@@ -21,11 +20,6 @@ interface PendingRequest {
   readonly resolve: (signature: Buffer) => void;
   readonly reject: (error: Error) => void;
   readonly timer: NodeJS.Timeout;
-}
-
-/** Returns the channel to the signer that this process inherited. */
-export function inheritedSignerChannel(): Socket {
-  return new Socket({ fd: FIRST_CHANNEL });
 }
 
 /** Signs with the key of the signer process, over a channel between this process and the signer. */

@@ -1,15 +1,14 @@
 import assert from 'node:assert';
-import type { ChildProcess } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
-import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { extname } from 'node:path';
 import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
+import { Child } from '#processes/child.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { ManifestProblem } from './dry-run/dry-run-manifest.ts';
-import { FIRST_CHANNEL, type FromSigner, stopReading, type ToSigner } from './signer-protocol.ts';
+import { type ProtocolViolation, type SignerAnswer, stopReading, type ToSigner } from './signer-protocol.ts';
 import type { IdentityDescription } from './signing-identity.ts';
 import type { TrustLists } from './trust-lists.ts';
 
@@ -21,11 +20,11 @@ const YOUNG_GENERATION = '--max-semi-space-size=1';
 
 const LIMITS = { openFiles: 4096, dataBytes: 1024 ** 3 } as const;
 
-const START_TIMEOUT_MS = 60_000;
+const START = { boundMs: 60_000, because: 'because it did not get ready in time' };
 
-/** A signer that leaves this many pings unanswered hangs, and is killed. */
+/** The interval of looking whether the signer hangs, and the bound on its answer, in milliseconds. */
 const PING_INTERVAL_MS = 10_000;
-const MAX_UNANSWERED_PINGS = 2;
+const PING = { boundMs: 2 * PING_INTERVAL_MS, because: 'because it did not answer' };
 
 /** Limits of the back-off before a restart, which doubles each time. */
 const MIN_RESTART_BACKOFF_MS = 50;
@@ -34,12 +33,14 @@ const MAX_RESTART_BACKOFF_MS = 10_000;
 /** A process that signs with the key of the signer process. */
 interface SignerClient {
   /** Settles when the process has exited. */
-  readonly exited: Promise<void>;
+  readonly exited: Promise<unknown>;
   /** Sends the channel to a restarted signer to the client, and closes this process's copy. */
   giveChannel(channel: Socket): void;
   /** Kills the process, which violated the protocol of the signer, and so may be taken over. */
   kill(because: string): void;
 }
+
+type SignerChild = Child<ToSigner, SignerAnswer, ProtocolViolation>;
 
 interface SignerProcessOptions {
   readonly config: Config;
@@ -55,44 +56,33 @@ export class SignerProcess {
   readonly #options: SignerProcessOptions;
   readonly #clients = new Map<number, SignerClient>();
   #nextClientId = 1;
-  #child: ChildProcess;
+  #child: SignerChild | null = null;
   #identity: IdentityDescription | null = null;
   #isClosed = false;
   #backoffMs = MIN_RESTART_BACKOFF_MS;
-  /** Negative while the signer starts, which may take longer than an answer. */
-  #unansweredPings = 0;
   #restart: NodeJS.Timeout | undefined;
   readonly #pings: NodeJS.Timeout;
 
   private constructor(options: SignerProcessOptions) {
     this.#options = options;
-    this.#child = this.#launch();
-    this.#pings = setInterval(() => this.#ping(), PING_INTERVAL_MS).unref();
+    this.#pings = setInterval(() => void this.#ping(), PING_INTERVAL_MS).unref();
   }
 
   /** Starts the signer. Throws an AppError that names the file, its problem, and the remedy. */
   static async start(options: SignerProcessOptions): Promise<SignerProcess> {
     const signer = new SignerProcess(options);
-    const { promise, resolve, reject } = Promise.withResolvers<IdentityDescription>();
-    const timer = setTimeout(() => reject(new Error('the signer process did not start in time')), START_TIMEOUT_MS);
-    const onExit = (code: number | null, signal: NodeJS.Signals | null) =>
-      reject(new Error(`the signer process exited before it was ready (${signal ?? code})`));
-    signer.#child.once('exit', onExit).once('error', reject);
-    signer.#child.on('message', (message: FromSigner) => {
-      if (message.type === 'ready') resolve(message.identity);
-      if (message.type === 'failed') reject(AppError.fromData(message.error));
-    });
     try {
-      signer.#identity = await promise;
-      signer.#child.off('exit', onExit);
-      signer.#unansweredPings = 0;
-      signer.#supervise();
+      const child = signer.#launch();
+      const answer = await signer.#begin(child);
+      if (answer === null) throw new Error(`the signer process exited before it was ready, ${child.exit?.cause}`);
+      if ('error' in answer) throw AppError.fromData(answer.error);
+      assert('identity' in answer, 'a signer that starts has an identity');
+      signer.#identity = answer.identity;
+      void child.exited.then(({ cause }) => signer.#restartLater(cause));
       return signer;
     } catch (error) {
       signer.close();
       throw error;
-    } finally {
-      clearTimeout(timer);
     }
   }
 
@@ -102,7 +92,7 @@ export class SignerProcess {
   }
 
   get pid(): number | undefined {
-    return this.#child.pid;
+    return this.#child?.pid;
   }
 
   /** Connects a client through this end of its channel. Does nothing where the client could not be started. */
@@ -111,91 +101,74 @@ export class SignerProcess {
     const clientId = this.#nextClientId++;
     this.#clients.set(clientId, client);
     void client.exited.then(() => this.#clients.delete(clientId));
-    if (this.#child.connected) send(this.#child, { type: 'client', clientId }, stopReading(channel));
-    else channel.destroy();
+    this.#child?.send({ type: 'client', clientId }, stopReading(channel));
   }
 
   close(): void {
     this.#isClosed = true;
     clearInterval(this.#pings);
     clearTimeout(this.#restart);
-    this.#child.kill('SIGKILL');
+    this.#child?.kill();
   }
 
-  #launch(): ChildProcess {
-    const { config, launcher } = this.#options;
-    this.#unansweredPings = -Math.ceil(START_TIMEOUT_MS / PING_INTERVAL_MS);
-    const clients = [...this.#clients];
-    const child = launcher.launch(PROCESS_URL, {
+  #launch(): SignerChild {
+    const clients = [...this.#clients.values()];
+    const child: SignerChild = new Child(this.#options.launcher, PROCESS_URL, {
       execArgv: [YOUNG_GENERATION],
       limits: LIMITS,
       pipeCount: clients.length,
+      take: ({ clientId, problem }) => this.#clients.get(clientId)?.kill(`because ${problem}`),
     });
-    const order = {
-      signing: config.signing,
-      dataDir: config.jobs.data_dir,
-      clientIds: clients.map(([id]) => id),
-      expected: this.#identity?.certificateChain ?? null,
-    };
-    send(child, { type: 'start', order });
-    for (const [index, [, client]] of clients.entries()) {
-      const channel = child.stdio[FIRST_CHANNEL + index];
-      if (channel != null) client.giveChannel(stopReading(channel as Socket));
+    this.#child = child;
+    for (const [index, client] of clients.entries()) {
+      const channel = child.channel(index);
+      if (channel !== null) client.giveChannel(stopReading(channel));
     }
     return child;
   }
 
-  /** Restarts the current process when it exits, and kills it when it cannot load the identity. */
-  #supervise(): void {
-    const child = this.#child;
-    child.on('message', (message: FromSigner) => {
-      this.#unansweredPings = 0;
-      if (message.type === 'ready') this.#backoffMs = MIN_RESTART_BACKOFF_MS;
-      if (message.type === 'violation') this.#clients.get(message.clientId)?.kill(`because ${message.problem}`);
-      if (message.type !== 'failed') return;
-      const { message: problem } = AppError.fromData(message.error);
-      this.#options.log.error({ problem }, 'the signer process cannot load the signing identity');
-      child.kill('SIGKILL');
-    });
-    // A process that cannot be started emits no exit.
-    child.on('error', (error) => this.#restartLater(error.message));
-    child.on('exit', (code, signal) => this.#restartLater(signal ?? `exit code ${code}`));
+  /** Has a signer load the identity. */
+  async #begin(child: SignerChild): Promise<SignerAnswer | null> {
+    const { config } = this.#options;
+    const order = {
+      signing: config.signing,
+      dataDir: config.jobs.data_dir,
+      clientIds: [...this.#clients.keys()],
+      expected: this.#identity?.certificateChain ?? null,
+    };
+    return await child.ask({ type: 'start', order }, START);
   }
 
   #restartLater(how: string): void {
-    if (this.#isClosed || this.#restart !== undefined) return;
+    if (this.#isClosed) return;
     this.#options.log.warn({ how, pause_ms: this.#backoffMs }, 'the signer process exited and is restarted');
-    this.#restart = setTimeout(() => this.#startAgain(), this.#backoffMs);
+    this.#restart = setTimeout(() => void this.#startAgain(), this.#backoffMs);
     this.#backoffMs = Math.min(this.#backoffMs * 2, MAX_RESTART_BACKOFF_MS);
   }
 
-  #startAgain(): void {
-    this.#restart = undefined;
+  async #startAgain(): Promise<void> {
     try {
-      this.#child = this.#launch();
+      const child = this.#launch();
+      void child.exited.then(({ cause }) => this.#restartLater(cause));
+      const answer = await this.#begin(child);
+      if (answer === null) return;
+      if (!('error' in answer)) {
+        this.#backoffMs = MIN_RESTART_BACKOFF_MS;
+        return;
+      }
+      const { message: problem } = AppError.fromData(answer.error);
+      this.#options.log.error({ problem }, 'the signer process cannot load the signing identity');
+      child.kill(`because it cannot load the signing identity`);
     } catch (error) {
       // The system gives no process now, for want of memory or descriptors.
-      return this.#restartLater((error as Error).message);
+      this.#restartLater((error as Error).message);
     }
-    this.#supervise();
   }
 
-  #ping(): void {
-    if (!this.#child.connected) return;
-    if (this.#unansweredPings >= MAX_UNANSWERED_PINGS) this.#child.kill('SIGKILL');
-    this.#unansweredPings += 1;
-    send(this.#child, { type: 'ping' });
+  /** Asks a signer that has nothing to answer whether it is there; one that does not say so is killed. */
+  async #ping(): Promise<void> {
+    if (this.#child?.isAsked === false) await this.#child.ask({ type: 'ping' }, PING);
   }
-}
-
-/** Returns this process's end of a child's channel to the signer; null where the child could not be started. */
-export function signerChannelOf(child: ChildProcess): Socket | null {
-  return (child.stdio[FIRST_CHANNEL] as Socket | null | undefined) ?? null;
-}
-
-/** Sends a message. Ignores failures, which the exit of the process explains. */
-function send(child: ChildProcess, message: ToSigner, channel?: Socket): void {
-  child.send(message, channel, undefined, () => channel?.destroy());
 }
 
 /**
@@ -235,7 +208,7 @@ function logIdentity(identity: IdentityDescription, trust: TrustLists, log: Log)
 
 const CHECK_PROCESS_URL = new URL(`./dry-run/run-identity-check${extname(import.meta.url)}`, import.meta.url);
 
-const CHECK_TIMEOUT_MS = 60_000;
+const CHECK = { boundMs: 60_000, because: 'because it took too long' };
 
 /**
  * Signs a small manifest with a configured identity. Throws `IDENTITY_INVALID` where one of the official readers calls it
@@ -257,25 +230,12 @@ export async function checkIdentity(signer: SignerProcess, launcher: Launcher): 
 }
 
 async function judgeInProcess(signer: SignerProcess, launcher: Launcher): Promise<readonly ManifestProblem[]> {
-  const child = launcher.launch(CHECK_PROCESS_URL, { execArgv: [], writable: [], pipeCount: 1 });
-  // A process that cannot be started emits an error and no exit.
-  const exited = once(child, 'exit').catch(() => [null, 'no process']);
-  signer.attach(
-    { exited: exited.then(() => undefined), giveChannel: (next) => next.destroy(), kill: () => child.kill('SIGKILL') },
-    signerChannelOf(child),
-  );
-  const timer = setTimeout(() => child.kill('SIGKILL'), CHECK_TIMEOUT_MS);
-  const { promise, resolve, reject } = Promise.withResolvers<readonly ManifestProblem[]>();
-  child.once('message', (problems) => resolve(problems as readonly ManifestProblem[]));
-  child.once('error', reject);
-  void exited.then(([code, signal]) =>
-    reject(new Error(`the check of the signing identity exited early (${signal ?? code})`)),
-  );
-  child.send(signer.identity, () => undefined);
-  try {
-    return await promise;
-  } finally {
-    clearTimeout(timer);
-    child.kill('SIGKILL');
-  }
+  const child = new Child<IdentityDescription, readonly ManifestProblem[]>(launcher, CHECK_PROCESS_URL, {
+    execArgv: [],
+    writable: [],
+    pipeCount: 1,
+  });
+  const kill = (because: string) => child.kill(because);
+  signer.attach({ exited: child.exited, giveChannel: (next) => next.destroy(), kill }, child.channel());
+  return await child.askOnce(signer.identity, CHECK);
 }

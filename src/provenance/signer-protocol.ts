@@ -11,14 +11,11 @@ import type { IdentityDescription } from './signing-identity.ts';
 export interface SignerOrder {
   readonly signing: Config['signing'];
   readonly dataDir: string;
-  /** The numbers of the clients whose channels it inherits: the file descriptors from `FIRST_CHANNEL` on. */
+  /** The numbers of the clients whose channels it inherits. */
   readonly clientIds: readonly number[];
   /** The certificates of the signer before it, which it must sign for, too; null for the first. */
   readonly expected: readonly string[] | null;
 }
-
-/** The file descriptor of the first channel that a process inherits. 3 is the IPC channel. */
-export const FIRST_CHANNEL = 4;
 
 /** A message to the signer process. A `client` is sent with its channel. */
 export type ToSigner =
@@ -26,12 +23,17 @@ export type ToSigner =
   | { readonly type: 'client'; readonly clientId: number }
   | { readonly type: 'ping' };
 
-/** A message of the signer process. */
-export type FromSigner =
-  | { readonly type: 'ready'; readonly identity: IdentityDescription }
-  | { readonly type: 'failed'; readonly error: AppErrorData }
-  | { readonly type: 'violation'; readonly clientId: number; readonly problem: string }
-  | { readonly type: 'pong' };
+/** The answer of the signer process: to `start` the identity or why it cannot be loaded, to `ping` that the process is there. */
+export type SignerAnswer =
+  | { readonly identity: IdentityDescription }
+  | { readonly error: AppErrorData }
+  | { readonly pong: true };
+
+/** The news of the signer process that a client violated the protocol. */
+export interface ProtocolViolation {
+  readonly clientId: number;
+  readonly problem: string;
+}
 
 /** A header holds the size of the body and a request's number, both of 32 bits, little-endian, and the status of an answer. */
 const HEADER_BYTES = 9;

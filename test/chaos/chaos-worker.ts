@@ -1,5 +1,5 @@
-import { runInputWorker } from '#jobs/input-worker.ts';
 import { inputRunner } from '#worker.ts';
+import { runInputWorker } from '#workers/input-worker.ts';
 import { KILL_POINT_VARIABLE, type KillMoment, type KillPoint } from './kill-point.ts';
 
 const given = process.env[KILL_POINT_VARIABLE];

@@ -6,11 +6,10 @@ import { describe, type TestContext, test } from 'node:test';
 import type { Config } from '#config/config.ts';
 import { NO_PROGRESS } from '#jobs/job.ts';
 import type { Jobs } from '#jobs/jobs.ts';
-import { excessOf } from '#jobs/workers/input-budgets.ts';
-import { WorkerRun } from '#jobs/workers/worker-run.ts';
 import type { InputPhase } from '#operations/operation.ts';
 import { Launcher } from '#processes/launcher.ts';
 import { probeProtections } from '#processes/protections.ts';
+import { WorkerRun } from '#workers/worker-run.ts';
 import { configFor, ended, keptLog, scripts, startedJobs, until } from '../support/jobs/test-jobs.ts';
 import { childrenOf, commandOf } from '../support/process-tree.ts';
 import { isRunning } from '../support/processes.ts';
@@ -119,19 +118,22 @@ describe('the time that an input may spend in one phase', () => {
 
   /** Returns what an input exceeds after steps: its phase, the GiB that it has opened, and the milliseconds that follow. */
   function excessAfter(...steps: readonly [phase: InputPhase, gib: number, elapsedMs: number][]) {
-    const run = new WorkerRun(1, {
+    const hooks = {
       signal: new AbortController().signal,
       progress: () => undefined,
       reserveOutputPath: async () => undefined,
       confirmLease: async () => undefined,
       awaitsSignature: () => undefined,
-    });
+    };
+    const run = new WorkerRun(1, hooks, budgets);
+    const idle = { memoryBytes: 0, cpuMs: 0, readBytes: 0, writtenBytes: 0 };
+    run.sampled(idle, 0);
     for (const [phase, gib, elapsedMs] of steps) {
       const size = { bytes: gib * GIB_BYTES, files: 1 };
       run.progressed({ type: 'progress', run: 1, ...NO_PROGRESS, phase, size });
-      run.waitedMs(elapsedMs);
+      run.sampled(idle, elapsedMs);
     }
-    return excessOf(budgets, run.usage, null);
+    return run.excess;
   }
 
   test('is limited, and the phase is named', () => {

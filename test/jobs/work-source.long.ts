@@ -22,7 +22,7 @@ import { NO_PROGRESS } from '#jobs/job.ts';
 import { JobIds } from '#jobs/job-ids.ts';
 import { failedEntry } from '#jobs/result-entries.ts';
 import type { JobStore } from '#jobs/store/job-store.ts';
-import { WorkerPool } from '#jobs/workers/worker-pool.ts';
+import { WorkerPool } from '#workers/worker-pool.ts';
 import { createJobsDatabase } from '../support/jobs/jobs-database.ts';
 import {
   configFor,

@@ -194,7 +194,7 @@ describe('trying buckets', () => {
     silent.fault = () => ({ silent: true });
     try {
       const unanswered = { ...settings, endpoint_url: silent.endpoint };
-      await assert.rejects(probeBuckets(unanswered, new Launcher(), 1_000), /ended early \(SIGKILL\)/);
+      await assert.rejects(probeBuckets(unanswered, new Launcher(), 1_000), /because it took too long/);
     } finally {
       await silent.close();
     }
@@ -206,7 +206,7 @@ describe('trying buckets', () => {
         return spawn('/no/such/program', [], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
       }
     }
-    await assert.rejects(probeBuckets(settings, new Unable()), { code: 'ENOENT' });
+    await assert.rejects(probeBuckets(settings, new Unable()), /because of an error \(.*ENOENT\)/);
   });
 
   test('names the one that cannot be written', async () => {

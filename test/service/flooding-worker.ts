@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
-import { runInputWorker } from '#jobs/input-worker.ts';
 import { inputRunner } from '#worker.ts';
+import { runInputWorker } from '#workers/input-worker.ts';
 
 /** Writes well-formed requests of 1 MiB to the inherited channel (file descriptor 4) without end, and reads no answer. */
 const FLOOD = `

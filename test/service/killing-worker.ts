@@ -1,6 +1,6 @@
-import { runInputWorker } from '#jobs/input-worker.ts';
 import type { InputWork } from '#operations/operation.ts';
 import { inputRunner } from '#worker.ts';
+import { runInputWorker } from '#workers/input-worker.ts';
 
 runInputWorker({
   async start(config, worker) {

@@ -1,5 +1,6 @@
+import type { ByteProgress } from '#operations/operation.ts';
 import type { InputRun, WorkItem } from '../dispatching/work-source.ts';
-import type { ByteProgress, InputAttempt } from '../job.ts';
+import type { InputAttempt } from '../job.ts';
 import type { JobRequest, LeasedInput } from '../store/job-store.ts';
 import { HEARTBEAT_SECONDS, type JobMessage } from '../store/postgres/message-queue.ts';
 import type { PostgresJobStore } from '../store/postgres/postgres-job-store.ts';

@@ -1,21 +1,14 @@
 import type { ApiInputRef } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { requestedName } from '#inputs/input-name.ts';
-import type { OperationOutcome } from '#operations/operation.ts';
+import type { ByteProgress, OperationOutcome } from '#operations/operation.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { RunReport } from '#telemetry/run-report.ts';
-import {
-  type ByteProgress,
-  type InputAttempt,
-  MAX_PROCESS_EXITS,
-  NO_PROGRESS,
-  NOTHING_RUNNING,
-  type RunningProgress,
-} from '../job.ts';
+import type { WorkerPool } from '#workers/worker-pool.ts';
+import type { RunResult } from '#workers/worker-run.ts';
+import { type InputAttempt, MAX_PROCESS_EXITS, NO_PROGRESS, NOTHING_RUNNING, type RunningProgress } from '../job.ts';
 import { cancelledEntry, failedEntry, type ResultEntry, succeededEntry } from '../result-entries.ts';
 import type { JobRequest, LeasedInput } from '../store/job-store.ts';
-import type { WorkerPool } from '../workers/worker-pool.ts';
-import type { RunResult } from '../workers/worker-run.ts';
 import type { OutputPathRegistries } from './output-path-registry.ts';
 import type { InputRun, RunEnd, WorkSource } from './work-source.ts';
 

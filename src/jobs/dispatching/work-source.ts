@@ -1,7 +1,8 @@
 import { type Backoff, backoffMs, pause } from '#concurrency/retry.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
+import type { ByteProgress } from '#operations/operation.ts';
 import type { Log } from '#telemetry/logger.ts';
-import { type ByteProgress, NO_PROGRESS } from '../job.ts';
+import { NO_PROGRESS } from '../job.ts';
 import type { ResultEntry } from '../result-entries.ts';
 import type { InputEnd, JobPaths, JobRequest, JobStore, LeasedInput } from '../store/job-store.ts';
 import type { QueueLimits } from './input-queue.ts';

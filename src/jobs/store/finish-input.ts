@@ -1,6 +1,7 @@
 import { type ExpressionBuilder, sql } from 'kysely';
+import type { ByteProgress } from '#operations/operation.ts';
 import type { JobScope } from '../caller.ts';
-import { type ByteProgress, type InputAttempt, MAX_PROCESS_EXITS, NO_PROGRESS } from '../job.ts';
+import { type InputAttempt, MAX_PROCESS_EXITS, NO_PROGRESS } from '../job.ts';
 import { cancelledEntry, processExitEntry, type ResultEntry } from '../result-entries.ts';
 import { givenRows } from './dialect.ts';
 import type { Cancellation, InputEnd, InputId } from './job-store.ts';

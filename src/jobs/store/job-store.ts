@@ -2,10 +2,10 @@ import type { JobStatus } from '#contract/job.ts';
 import type { JobLabels } from '#contract/job-labels.ts';
 import type { ListedJob } from '#contract/job-list.ts';
 import type { ApiInputRef } from '#contract/request.ts';
-import type { OperationName } from '#operations/operation.ts';
+import type { ByteProgress, OperationName } from '#operations/operation.ts';
 import type { JobReport } from '#telemetry/run-report.ts';
 import type { JobScope } from '../caller.ts';
-import type { ByteProgress, InputAttempt, JobSnapshot, Submission } from '../job.ts';
+import type { InputAttempt, JobSnapshot, Submission } from '../job.ts';
 import type { ResultEntry } from '../result-entries.ts';
 
 /**

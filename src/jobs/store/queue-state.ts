@@ -1,5 +1,6 @@
 import { type ExpressionBuilder, sql } from 'kysely';
-import type { ByteProgress, InputAttempt } from '../job.ts';
+import type { ByteProgress } from '#operations/operation.ts';
+import type { InputAttempt } from '../job.ts';
 import { isCurrent } from './finish-input.ts';
 import type { QueuedJob, QueueState } from './job-store.ts';
 import type { Database, Tables } from './tables.ts';

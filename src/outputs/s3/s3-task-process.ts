@@ -1,13 +1,10 @@
 import { AppError } from '#errors/app-error.ts';
+import { serveParent, tellParent } from '#processes/parent.ts';
 import { runS3Task, type S3TaskAnswer, type S3TaskRequest } from '../s3-tasks.ts';
 
-// The process behind `probeBuckets` and `recoverUploads`: runs one task and exits, at once when the service exits.
+// The process behind `probeBuckets` and `recoverUploads`: runs one task.
 
-process.once('disconnect', () => process.exit());
-process.once('message', async (request: S3TaskRequest) => {
-  const answer = await answerOf(request);
-  process.send?.(answer, undefined, undefined, () => process.disconnect());
-});
+serveParent(async (request: S3TaskRequest) => tellParent({ answer: await answerOf(request) }));
 
 async function answerOf({ settings, task }: S3TaskRequest): Promise<S3TaskAnswer> {
   try {

@@ -1,4 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
+import { serveParent, tellParent } from '#processes/parent.ts';
 import { isSameData } from '../authoring/sdk-json.ts';
 import { zeroSignature } from '../authoring/sign-manifest.ts';
 import { EXTENDED_KEY_USAGE } from '../identity/certificate-profile.ts';
@@ -9,13 +10,9 @@ import { signManifest } from '../sdk/sdk.ts';
 import { sdkProblem } from '../sdk/sdk-problem.ts';
 import type { Signer } from '../signer.ts';
 import { type CheckedAssertions, dryRunManifest, judgeManifest } from './dry-run-manifest.ts';
-import type { DryRunAnswer, DryRunMessage } from './dry-run-process.ts';
+import type { DryRunAnswer, DryRunRequest } from './dry-run-process.ts';
 
-// The process behind `createAssertionChecker`. It is killed when the service exits; signals to the process group are left to
-// the service.
-
-process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
-for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => undefined);
+// The process behind `createAssertionChecker`.
 
 const SIGNER_LIFETIME_MS = 3650 * 24 * 60 * 60 * 1000;
 
@@ -27,15 +24,10 @@ const signature = {
 /** Never aborted: the service kills the process when a batch exceeds its budget. */
 const { signal } = new AbortController();
 
-process.on('message', async (checked: CheckedAssertions) => {
-  send({ refusal: await refusalOf(checked) });
+serveParent(async (request: DryRunRequest) => {
+  const refusal = request === 'start' ? null : await refusalOf(request);
+  tellParent({ answer: { refusal } satisfies DryRunAnswer });
 });
-send('ready');
-
-/** Ignores failures: when the service has exited, `disconnect` ends the process. */
-function send(message: DryRunMessage): void {
-  process.send?.(message, undefined, undefined, () => undefined);
-}
 
 async function refusalOf(checked: CheckedAssertions): Promise<DryRunAnswer['refusal']> {
   const problem = await problemOf(checked);

@@ -1,19 +1,19 @@
+import { inheritedChannel, serveParent, tellParent } from '#processes/parent.ts';
 import { signWithIdentity } from '../authoring/sign-manifest.ts';
 import { NO_TIME_STAMP } from '../authoring/time-stamps.ts';
-import { inheritedSignerChannel, RemoteSigner } from '../remote-signer.ts';
+import { RemoteSigner } from '../remote-signer.ts';
 import { sdkProblem } from '../sdk/sdk-problem.ts';
 import type { IdentityDescription } from '../signing-identity.ts';
 import type { ManifestProblem } from './dry-run-manifest.ts';
 import { dryRunManifest, judgeManifest } from './dry-run-manifest.ts';
 
 // The process behind `checkIdentity`: signs one manifest with the key of the signer process, has both official readers
-// validate it, and is killed by the service.
+// validate it.
 
-process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
-process.once('message', async (identity: IdentityDescription) => {
+serveParent(async (identity: IdentityDescription) => {
   const signer = new RemoteSigner(identity);
-  signer.connect(inheritedSignerChannel());
-  process.send?.(await problemsOf(signer));
+  signer.connect(inheritedChannel());
+  tellParent({ answer: await problemsOf(signer) });
 });
 
 async function problemsOf(signer: RemoteSigner): Promise<readonly ManifestProblem[]> {

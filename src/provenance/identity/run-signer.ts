@@ -1,13 +1,14 @@
-import { Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { AppError } from '#errors/app-error.ts';
+import { inheritedChannel, serveParent, tellParent } from '#processes/parent.ts';
 import type { Signer } from '../signer.ts';
 import {
-  FIRST_CHANNEL,
   type Frame,
-  type FromSigner,
   MAX_PENDING_REQUESTS,
   MAX_REQUEST_BYTES,
+  type ProtocolViolation,
   receiveFrames,
+  type SignerAnswer,
   type SignerOrder,
   STATUS,
   sendFrame,
@@ -17,7 +18,7 @@ import { describeIdentity } from '../signing-identity.ts';
 import { loadSigningIdentity } from './load-signing-identity.ts';
 
 // The process that holds the signing key. It reads the identity's files, signs the data that its clients send, without
-// parsing it, and does nothing else. It is killed when the service exits.
+// parsing it, and does nothing else.
 
 /** A process that sends requests. */
 interface Client {
@@ -28,16 +29,14 @@ interface Client {
 let signer: Signer | null = null;
 const waitingClients: Client[] = [];
 
-process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
-for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => undefined);
-process.on('message', (message: ToSigner, channel: Socket | undefined) => {
-  if (message.type === 'start') void start(message.order);
-  else if (message.type === 'ping') send({ type: 'pong' });
+serveParent(async (message: ToSigner, channel) => {
+  if (message.type === 'start') answerService(await start(message.order));
+  else if (message.type === 'ping') answerService({ pong: true });
   else if (channel !== undefined) welcome({ id: message.clientId, channel });
 });
 
-async function start({ signing, dataDir, clientIds, expected }: SignerOrder): Promise<void> {
-  for (const [index, id] of clientIds.entries()) welcome({ id, channel: new Socket({ fd: FIRST_CHANNEL + index }) });
+async function start({ signing, dataDir, clientIds, expected }: SignerOrder): Promise<SignerAnswer> {
+  for (const [index, id] of clientIds.entries()) welcome({ id, channel: inheritedChannel(index) });
   try {
     const loaded = await loadSigningIdentity(signing, dataDir);
     const identity = await describeIdentity(loaded, signing.private_key_path);
@@ -45,11 +44,11 @@ async function start({ signing, dataDir, clientIds, expected }: SignerOrder): Pr
       throw new AppError('IDENTITY_REPLACED', { file: loaded.file });
     }
     signer = loaded.signer;
-    send({ type: 'ready', identity });
     for (const client of waitingClients.splice(0)) serve(client, signer);
+    return { identity };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    send({ type: 'failed', error: error.toData() });
+    return { error: error.toData() };
   }
 }
 
@@ -64,7 +63,7 @@ function welcome(client: Client): void {
 function serve({ id, channel }: Client, ready: Signer): void {
   let pendingCount = 0;
   const refuse = (problem: string): void => {
-    send({ type: 'violation', clientId: id, problem });
+    tellParent<never, ProtocolViolation>({ event: { clientId: id, problem } });
     channel.destroy();
   };
   receiveFrames(
@@ -94,7 +93,6 @@ async function answer(client: Socket, { sign }: Signer, { id, body }: Frame): Pr
   if (!isSent) await new Promise((resolve) => client.once('drain', resolve));
 }
 
-/** Ignores failures: when the service has exited, `disconnect` ends the process. */
-function send(message: FromSigner): void {
-  process.send?.(message, undefined, undefined, () => undefined);
+function answerService(answer: SignerAnswer): void {
+  tellParent({ answer });
 }

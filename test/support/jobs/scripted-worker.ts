@@ -8,8 +8,8 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { appendFile, type FileHandle, open, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#errors/app-error.ts';
-import { runInputWorker } from '#jobs/input-worker.ts';
 import type { InputContext, InputPhase, InputWork } from '#operations/operation.ts';
+import { runInputWorker } from '#workers/input-worker.ts';
 
 type Step = (argument: string, context: InputContext, work: InputWork) => unknown;
 

@@ -42,8 +42,8 @@ export class WorkerPool {
   readonly #timeouts: WorkerTimeouts;
   readonly #maxIdleRssBytes: number;
   readonly #all = new Set<WorkerProcess>();
-  /** Idle workers, each with the timer of its end. The last one in is the first one out: its memory is still in the caches. */
-  readonly #idle = new Map<WorkerProcess, NodeJS.Timeout>();
+  /** Idle workers. The last one in is the first one out: its memory is still in the caches. */
+  readonly #idle = new Set<WorkerProcess>();
   /** Inputs that run. */
   #active = 0;
   /** Asked to exit, and still running. */
@@ -104,7 +104,7 @@ export class WorkerPool {
 
   /** Quits all workers, with the inputs that still run. */
   async close(): Promise<void> {
-    for (const worker of [...this.#idle.keys()]) this.#takeFromIdle(worker);
+    this.#idle.clear();
     await Promise.all([...this.#all].map((worker) => worker.quit()));
   }
 
@@ -137,7 +137,7 @@ export class WorkerPool {
     void worker.exited.then(() => {
       this.#all.delete(worker);
       this.#retiring.delete(worker);
-      if (this.#takeFromIdle(worker))
+      if (this.#idle.delete(worker))
         this.#options.log.warn({ exit_cause: worker.exitCause }, 'an idle input worker exited');
     });
     return worker;
@@ -145,20 +145,14 @@ export class WorkerPool {
 
   /** Keeps a worker for the next input, for a while. */
   #keep(worker: WorkerProcess): void {
-    const end = () => this.#takeFromIdle(worker) && this.#retire(worker);
-    this.#idle.set(worker, setTimeout(end, this.#timeouts.idleMs).unref());
+    this.#idle.add(worker);
+    worker.whenIdle(() => this.#idle.delete(worker) && this.#retire(worker));
   }
 
   #takeIdle(): WorkerProcess | undefined {
-    const worker = [...this.#idle.keys()].at(-1);
-    if (worker !== undefined) this.#takeFromIdle(worker);
+    const worker = [...this.#idle].at(-1);
+    if (worker !== undefined) this.#idle.delete(worker);
     return worker;
-  }
-
-  /** Returns true when it was idle. */
-  #takeFromIdle(worker: WorkerProcess): boolean {
-    clearTimeout(this.#idle.get(worker));
-    return this.#idle.delete(worker);
   }
 
   /** The bound on workers now, beside those that were asked to exit. */

@@ -6,12 +6,13 @@ import type { Config } from '#config/config.ts';
 import { writableFolders } from '#config/protected-paths.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import type { InputContext, InputPhase, InputSize, InputWork, OperationOutcome } from '#operations/operation.ts';
-import { inheritedSignerChannel, RemoteSigner } from '#provenance/remote-signer.ts';
+import { inheritedChannel, serveParent, tellParent } from '#processes/parent.ts';
+import { RemoteSigner } from '#provenance/remote-signer.ts';
 import type { Signer } from '#provenance/signer.ts';
 import { NO_TRUST_LISTS, TrustLists, type TrustSource } from '#provenance/trust-lists.ts';
 import { callRecorder } from '#telemetry/run-report.ts';
-import { exhaustedBudget, type KernelLimits, readKernelLimits } from './workers/input-budgets.ts';
-import type { FromWorker, InputOrder, ToWorker, WorkerState } from './workers/worker-protocol.ts';
+import { exhaustedBudget, type KernelLimits, readKernelLimits } from './input-budgets.ts';
+import type { FromWorker, InputOrder, ToWorker, WorkerAnswer, WorkerState } from './worker-protocol.ts';
 
 /** The shortest interval between two reports of progress. */
 const PROGRESS_INTERVAL_MS = 100;
@@ -40,17 +41,13 @@ export interface InputRunner {
 }
 
 /**
- * Runs the main loop of an input worker. The service forks it as a process, and sends it one input after another. The
- * worker leads a process group. When the service
- * exits, for any reason, it kills the group, with all programs that it started. It ignores signals: the service
- * stops its workers itself.
+ * Runs the main loop of an input worker. The service starts it as a process, and sends it one input after another. The worker
+ * leads a process group. When the service exits, for any reason, the worker kills the group, with all programs that it started.
  */
 export function runInputWorker(runner: InputRunner): void {
   preferForOutOfMemory();
-  process.on('disconnect', endProcessGroup);
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
   const worker = new InputWorker(runner);
-  process.on('message', (message: ToWorker, channel?: Socket) => worker.take(message, channel));
+  serveParent((message: ToWorker, channel) => worker.take(message, channel), endProcessGroup);
 }
 
 /** Of all processes of the service, the kernel kills workers first when memory runs out (0 to 1000). */
@@ -125,7 +122,7 @@ class InputWorker {
     this.#folders = new MountedFolders(isSandboxed ? writableFolders(config) : []);
     if (identity !== undefined) {
       this.#signer = new RemoteSigner(identity);
-      this.#signer.connect(inheritedSignerChannel());
+      this.#signer.connect(inheritedChannel());
     }
     this.#run = await this.#runner.start(config, {
       signer: this.#signer,
@@ -134,7 +131,7 @@ class InputWorker {
         this.#tainted = true;
       },
     });
-    send({ type: 'ready' });
+    answer({ type: 'ready' });
   }
 
   async #do(run: number, order: InputOrder): Promise<void> {
@@ -144,9 +141,9 @@ class InputWorker {
     try {
       if (this.#folders.haveChanged()) return this.#returnInput(track);
       const outcome = await this.#runInScratch(order, track, abort.signal);
-      send({ type: 'succeeded', run, outcome, state: this.#state(track) });
+      answer({ type: 'succeeded', outcome, state: this.#state(track) });
     } catch (error) {
-      send({ type: 'failed', run, ...failureOf(error, track.phase, this.#limits), state: this.#state(track) });
+      answer({ type: 'failed', ...failureOf(error, track.phase, this.#limits), state: this.#state(track) });
     } finally {
       track.end();
       this.#aborts.delete(run);
@@ -156,7 +153,7 @@ class InputWorker {
   /** Returns an input to the service, which runs it in a new worker, with the folders that exist now. */
   #returnInput(track: InputTrack): void {
     this.#tainted = true;
-    send({ type: 'not-begun', run: track.run, state: this.#state(track) });
+    answer({ type: 'not-begun', state: this.#state(track) });
   }
 
   async #runInScratch(order: InputOrder, track: InputTrack, signal: AbortSignal): Promise<OperationOutcome> {
@@ -350,7 +347,10 @@ async function awaitSignature<T>(run: number, sign: () => Promise<T>): Promise<T
   }
 }
 
-/** Sends a message. Ignores that the service has exited: `disconnect` stops the worker. */
-function send(message: FromWorker): void {
-  process.send?.(message, undefined, undefined, () => undefined);
+function send(event: FromWorker): void {
+  tellParent({ event });
+}
+
+function answer(answer: WorkerAnswer): void {
+  tellParent({ answer });
 }

@@ -22,7 +22,7 @@ export interface InputOrder {
 
 /** Messages of the service process to an input worker, in JSON. `run` counts the runs of a worker, which has one at a time. */
 export type ToWorker =
-  /** The first message: the configuration without its secrets. A sandbox shows folders as they were when it was made. */
+  /** The first request: the configuration without its secrets. A sandbox shows folders as they were when it was made. */
   | {
       readonly type: 'start';
       readonly config: Config;
@@ -69,26 +69,23 @@ export interface ProgressMessage {
   readonly size: InputSize;
 }
 
-/** Messages of an input worker to the service process, in JSON. */
+/** Questions and news of a worker about its input, in JSON. */
 export type FromWorker =
-  | { readonly type: 'ready' }
   | ProgressMessage
   | { readonly type: 'reserve-output-path'; readonly run: number; readonly id: number; readonly destination: string }
   | { readonly type: 'confirm-lease'; readonly run: number; readonly id: number }
   /** A signature or time-stamp is waited for, and takes long. */
-  | { readonly type: 'awaits-signature'; readonly run: number }
+  | { readonly type: 'awaits-signature'; readonly run: number };
+
+/** Answers of a worker: to `start` it is `ready`, to `run` one of the others. */
+export type WorkerAnswer =
+  | { readonly type: 'ready' }
   /** The input was not begun, and is to be given to another worker. */
-  | { readonly type: 'not-begun'; readonly run: number; readonly state: WorkerState }
-  | {
-      readonly type: 'succeeded';
-      readonly run: number;
-      readonly outcome: OperationOutcome;
-      readonly state: WorkerState;
-    }
+  | { readonly type: 'not-begun'; readonly state: WorkerState }
+  | { readonly type: 'succeeded'; readonly outcome: OperationOutcome; readonly state: WorkerState }
   /** `bug` carries the stack of what was no AppError (`error` is null then); it goes to the log and nowhere else. */
   | {
       readonly type: 'failed';
-      readonly run: number;
       readonly error: AppErrorData | null;
       readonly bug?: string;
       readonly state: WorkerState;

@@ -1,0 +1,279 @@
+import type { Socket } from 'node:net';
+import { type Config, withoutSecrets } from '#config/config.ts';
+import { writableFolders } from '#config/protected-paths.ts';
+import { AppError, type AppErrorData } from '#errors/app-error.ts';
+import { Child, type Exit } from '#processes/child.ts';
+import type { Launcher } from '#processes/launcher.ts';
+import { lowerPriority } from '#processes/process-tree.ts';
+import type { SignerProcess } from '#provenance/signer-process.ts';
+import { NO_TRUST_LISTS, type TrustLists } from '#provenance/trust-lists.ts';
+import { kernelLimitsOf } from './input-budgets.ts';
+import type { FromWorker, InputOrder, ToWorker, WorkerAnswer, WorkerState } from './worker-protocol.ts';
+import { type RunHooks, type RunResult, WorkerRun } from './worker-run.ts';
+
+/** Timeouts of a worker, in milliseconds. */
+export interface WorkerTimeouts {
+  /** From its start until it is ready. */
+  readonly startMs: number;
+  /** Before another one is started for an input instead of one that did not get ready. */
+  readonly restartDelaysMs: readonly number[];
+  /** Without a word while it has an input. */
+  readonly silenceMs: number;
+  /** From being asked to stop an input until it answers. */
+  readonly abortMs: number;
+  /** Without an input, until it is asked to exit: it gives its memory back. */
+  readonly idleMs: number;
+  /** From being asked to exit until it has. */
+  readonly quitMs: number;
+}
+
+export const WORKER_TIMEOUTS: WorkerTimeouts = {
+  startMs: 60_000,
+  restartDelaysMs: [1_000, 2_000, 4_000, 8_000, 16_000, 30_000],
+  silenceMs: 600_000,
+  abortMs: 1_500,
+  idleMs: 60_000,
+  quitMs: 2_000,
+};
+
+/**
+ * Young objects of a worker get 4 MiB before they are collected, not 16. A publication of 20,000 fragments then took
+ * 123 MB in its worker, not 215 (PSS, one run each); what it costs in time was lost in the noise.
+ */
+const YOUNG_GENERATION = '--max-semi-space-size=4';
+
+/**
+ * Old objects of a worker are collected when they have grown by half, not when there are up to four times as many: what
+ * one publication left behind was still there under the next. Four of 20,000 fragments, one after the other, then took up
+ * to 128 MB in their worker, not 194 (PSS); the processor time of 500 small files stayed as it was.
+ */
+const OLD_GENERATION = '--heap-growing-percent=50';
+
+/** The signer and the trust lists of workers; without a signer they cannot sign. */
+interface WorkerTools {
+  readonly signer?: SignerProcess;
+  readonly trust?: TrustLists;
+}
+
+/** One worker process: given one input at a time, and killed where it does not keep to its bounds. */
+export class WorkerProcess {
+  readonly #child: Child<ToWorker, WorkerAnswer, FromWorker>;
+  readonly #timeouts: WorkerTimeouts;
+  readonly #config: Config;
+  /** Resolves when the worker is ready for inputs, or has exited before. */
+  readonly #started: Promise<void>;
+  #isReady = false;
+  #run: WorkerRun | null = null;
+  #runCount = 0;
+  #failedToSign = false;
+  #isSlowed = false;
+  #state: WorkerState = { phases: {}, bytesDone: 0, bytesTotal: 0, calls: {}, rssBytes: 0, tainted: false };
+
+  constructor(entry: URL, config: Config, timeouts: WorkerTimeouts, launcher: Launcher, tools: WorkerTools) {
+    const { signer, trust = NO_TRUST_LISTS } = tools;
+    this.#timeouts = timeouts;
+    this.#config = config;
+    // Messages go as JSON, Node's default: small ones cost half of what the structured clone costs on each side.
+    this.#child = new Child(launcher, entry, {
+      execArgv: [YOUNG_GENERATION, OLD_GENERATION],
+      // Its own process group, so that what it starts can be ended with it.
+      detached: true,
+      environment: WORKER_ENVIRONMENT,
+      s3: config.input_resolvers.s3 !== undefined || config.output_sinks.s3 !== undefined,
+      writable: writableFolders(config),
+      limits: kernelLimitsOf(config.worker.budgets),
+      pipeCount: signer === undefined ? 0 : 1,
+      take: (message) => this.#take(message),
+    });
+    this.#started = this.#start({
+      type: 'start',
+      config: withoutSecrets(config),
+      isSandboxed: launcher.hasSandbox,
+      ...(signer !== undefined && { identity: signer.identity }),
+      trust: trust.data,
+    });
+    signer?.attach(this, this.#child.channel());
+  }
+
+  /** Gives the worker the channel to a new signer. */
+  giveChannel(channel: Socket): void {
+    this.#child.send({ type: 'signer' }, channel);
+  }
+
+  /** Gives the worker new trust lists. */
+  giveTrust({ data }: TrustLists): void {
+    this.#child.send({ type: 'trust', trust: data });
+  }
+
+  /** Kills the worker. The exit is charged to the input that is in it. */
+  kill(because: string): void {
+    this.#child.kill(because);
+  }
+
+  /** Resolves when the process is gone. */
+  get exited(): Promise<Exit> {
+    return this.#child.exited;
+  }
+
+  /** The way in which the process exited; null while it runs. It ends the sentence "the process exited …". */
+  get exitCause(): string | null {
+    const { exit } = this.#child;
+    return exit === null || this.#isReady ? (exit?.cause ?? null) : `before it was ready, ${exit.cause}`;
+  }
+
+  /** The state of the worker after its last input. */
+  get state(): WorkerState {
+    return this.#state;
+  }
+
+  /** True when it runs at a lower priority, because an input has used much processor time. */
+  get isSlowed(): boolean {
+    return this.#isSlowed;
+  }
+
+  /**
+   * True after an input in it could not be signed: it may have flooded the worker's channel to the signer, which the next one
+   * would have to wait for, too.
+   */
+  get failedToSign(): boolean {
+    return this.#failedToSign;
+  }
+
+  /** Calls a function when no input has come for the idle time. */
+  whenIdle(then: () => void): void {
+    this.#child.whenIdle(this.#timeouts.idleMs, then);
+  }
+
+  /**
+   * Has the worker do an input, as soon as it is ready; to be called when the one before has ended. Never rejects. Resolves with
+   * null where the input was not begun, because folders of the worker were replaced: another worker is to run it.
+   */
+  async run(order: InputOrder, hooks: RunHooks): Promise<RunResult | null> {
+    this.#runCount += 1;
+    const run = new WorkerRun(this.#runCount, hooks, this.#config.worker.budgets);
+    const aborted = Promise.withResolvers<void>();
+    const abort = () => {
+      aborted.resolve();
+      if (this.#run === run) this.#abort(run);
+    };
+    // The signal outlives the input, so what listens to it is taken off again.
+    hooks.signal.addEventListener('abort', abort, { once: true });
+    try {
+      if (!hooks.signal.aborted) await Promise.race([this.#started, aborted.promise]);
+      if (hooks.signal.aborted) return { type: 'aborted' };
+      const result = await this.#runNow(run, order);
+      return hooks.signal.aborted && result?.type !== 'succeeded' ? { type: 'aborted' } : result;
+    } finally {
+      hooks.signal.removeEventListener('abort', abort);
+    }
+  }
+
+  /** Quits the worker, with an input that is in it. Kills it when it does not exit in time. */
+  quit(): Promise<void> {
+    return this.#child.quit({ type: 'quit' }, this.#timeouts.quitMs, 'because it did not exit when asked');
+  }
+
+  async #start(message: ToWorker): Promise<void> {
+    const bounds = { boundMs: this.#timeouts.startMs, because: 'because it did not get ready in time' };
+    this.#isReady = (await this.#child.ask(message, bounds)) !== null;
+  }
+
+  async #runNow(run: WorkerRun, order: InputOrder): Promise<RunResult | null> {
+    this.#run = run;
+    const answer = await this.#child.ask(
+      { type: 'run', run: run.id, order },
+      {
+        boundMs: this.#timeouts.silenceMs,
+        because: 'because it gave no sign of progress for too long',
+        overBudget: (usage, elapsedMs) => {
+          const excess = run.sampled(usage, elapsedMs);
+          if (run.isLong) this.#slow();
+          return excess;
+        },
+      },
+    );
+    this.#run = null;
+    return answer === null ? this.#endedBy(run) : this.#endRun(run, answer);
+  }
+
+  #abort(run: WorkerRun): void {
+    this.#child.send({ type: 'abort', run: run.id });
+    this.#child.watch(this.#timeouts.abortMs, 'because it did not stop when asked');
+  }
+
+  /** Lets others have the cores first. */
+  #slow(): void {
+    if (this.#isSlowed || this.#child.pid === undefined) return;
+    this.#isSlowed = true;
+    lowerPriority(this.#child.pid);
+  }
+
+  #take(message: FromWorker): void {
+    const run = this.#run;
+    // An input that has ended may still ask for something.
+    if (run?.id !== message.run) return;
+    this.#heard(run);
+    switch (message.type) {
+      case 'progress':
+        return run.progressed(message);
+      case 'reserve-output-path':
+        return void this.#answer(run, message.id, run.hooks.reserveOutputPath(message.destination));
+      case 'confirm-lease':
+        return void this.#answer(run, message.id, run.hooks.confirmLease());
+      case 'awaits-signature':
+        return run.hooks.awaitsSignature();
+    }
+  }
+
+  /** Has the silence begin anew. After an abort the bound counts from the abort, whatever the worker still says. */
+  #heard({ hooks }: WorkerRun): void {
+    if (!hooks.signal.aborted) this.#child.renewWatch();
+  }
+
+  /** Answers a question of the worker. The input is not charged for the time that this takes. */
+  async #answer(run: WorkerRun, id: number, answering: Promise<AppErrorData | undefined>): Promise<void> {
+    const refusal = await run.answered(answering);
+    if (this.#run === run) this.#heard(run);
+    this.#child.send({ type: 'answer', id, ...(refusal !== undefined && { refusal }) });
+  }
+
+  #endRun({ hooks }: WorkerRun, answer: WorkerAnswer): RunResult | null {
+    if (answer.type === 'ready') throw new Error('a worker is ready once');
+    const { state, ...result } = answer;
+    this.#state = state;
+    if (result.type === 'not-begun') return null;
+    if (result.type === 'failed' && result.error?.reason === 'SIGNATURE_FAILED') this.#failedToSign = true;
+    hooks.progress({ bytesDone: state.bytesDone, bytesTotal: state.bytesTotal });
+    return { ...result, phases: state.phases, calls: state.calls };
+  }
+
+  /** Returns how a run ended with the process. */
+  #endedBy(run: WorkerRun): RunResult {
+    const { exit } = this.#child;
+    const isForMemory = exit !== null && !exit.wasKilled && OUT_OF_MEMORY_SIGNALS.has(exit.signal);
+    const excess = run.excess ?? (isForMemory ? run.presumedMemoryExcess : null);
+    return excess === null
+      ? { type: 'process-exited', exitCause: this.exitCause ?? '', wasReady: this.#isReady }
+      : { type: 'over-budget', error: new AppError('INPUT_OVER_BUDGET', excess).toData() };
+  }
+}
+
+/**
+ * Threads of a worker share two heaps of the C library, not one each: memory that one gave back is used by all. A
+ * publication of 20,000 fragments then took 176 MB in its worker, not 221 (RSS, one run each).
+ */
+const ALLOCATION_ARENAS = '2';
+
+/**
+ * Threads that read, write and sync for a worker: as many as the files of a folder that become durable at once, and some
+ * to go on reading and writing meanwhile. With four, Node's default, syncs took them all.
+ */
+const POOL_THREADS = '24';
+
+const WORKER_ENVIRONMENT = {
+  MALLOC_ARENA_MAX: ALLOCATION_ARENAS,
+  UV_THREADPOOL_SIZE: POOL_THREADS,
+};
+
+/** The kernel kills a process where memory ran out; V8 and native code abort where none is granted. */
+const OUT_OF_MEMORY_SIGNALS: ReadonlySet<NodeJS.Signals | null> = new Set(['SIGKILL', 'SIGABRT', 'SIGTRAP'] as const);
