@@ -6,7 +6,7 @@ import { addressOf, call, loginNeeded } from './api.js';
 const needsToken = signal(false);
 
 /**
- * Returns a function that writes a request as a command for a shell. Where the service asks for a token, the command takes it from
+ * Returns a function that writes a request as a command for a shell. If the service asks for a token, the command takes it from
  * a variable: the page does not know it.
  */
 export function useCurl() {

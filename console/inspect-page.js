@@ -100,7 +100,7 @@ function useInspection() {
         try {
           return await byService(input, signal);
         } catch (error) {
-          // Where the service may not read its own outputs as inputs, the browser fetches and reads them.
+          // If the service may not read its own outputs as inputs, the browser fetches and reads them.
           if (signal.aborted || file === undefined || file.size_bytes > LARGE_FILE_BYTES) throw error;
           subject.value = { name, ...sizeBytes, by: 'browser' };
           return await readFile(await fetchOutput(outputAddress(job, index, file.path), signal), name, signal);

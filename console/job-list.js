@@ -23,13 +23,13 @@ export class JobList {
   version = signal(0);
   /** @type {Map<string, ListedJob>} */
   #jobs = new Map();
-  /** What the service would list now, as far as it is loaded. @type {string[]} */
+  /** Jobs that the service would list now, as far as they are loaded. @type {string[]} */
   #current = [];
   /** The pages that were loaded: the cursor of each, and the last job of the page before it. @type {{ cursor: string | null, after: string | null }[]} */
   #pages = [{ cursor: null, after: null }];
   /** @type {string | null} */
   #nextCursor = null;
-  /** Where jobs are missing between the newest ones and the others. @type {{ after: string, cursor: string | null } | null} */
+  /** The gap between the newest jobs and the others, where jobs are missing. @type {{ after: string, cursor: string | null } | null} */
   #gap = null;
   #isHeld = false;
   /** Rows that are superfluous. @type {Set<string>} */

@@ -18,7 +18,7 @@ const now = signal(Date.now());
 
 const rates = new Rates();
 
-/** What lists are filtered by, as the API and the address name it. */
+/** Filters of lists, as the API and the address name it. */
 const FILTERS = ['status', 'operation', 'client_reference', 'label', 'caller'];
 
 /** Lists jobs, newest first. The filter stands in the address, so that it can be shared. */

@@ -256,7 +256,7 @@ export class PresentationWatch {
       ...(fragments.every((each) => each !== null) && { fragments }),
       isEntry: url === this.#entry,
       isHlsMedia: false,
-      // What it names and is not there, players notice themselves.
+      // Players notice themselves that a named file is not there.
       names: [],
     };
   }

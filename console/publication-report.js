@@ -7,7 +7,7 @@ import { clockText } from './text.js';
  * @typedef {import('../src/contract/verification.ts').PublicationDeviation} Deviation
  */
 
-/** What a deviation is, in plain words. */
+/** Deviations in plain words. */
 const KINDS = {
   altered: 'Changed after signing',
   missing: 'Missing',

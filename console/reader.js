@@ -92,7 +92,7 @@ async function ask(request, signal) {
   return await promise;
 }
 
-/** Loads the trust lists of the service once. Where there are none, signers are on no list. */
+/** Loads the trust lists of the service once. If there are none, signers are on no list. */
 function trustLists() {
   trust ??= call('GET', 'v2/trust-lists').catch(() => {
     trust = undefined;

@@ -2,7 +2,7 @@ import { html } from './html.js';
 
 /** @typedef {import('../src/contract/verification.ts').VerificationState} State */
 
-/** States in a few words. Who trusts the signer stands beside it. */
+/** States in a few words. The trust in the signer stands beside it. */
 export const WORDS = {
   trusted: 'Intact, signer on a trust list',
   valid: 'Intact',
@@ -11,7 +11,7 @@ export const WORDS = {
 };
 
 const SHIELD = 'M8 1 2 3.3v4.2c0 3.7 2.5 6.2 6 7.5 3.5-1.3 6-3.8 6-7.5V3.3z';
-/** What is drawn for each state: a shield with a check, a check, a broken shield, a dash. */
+/** Drawings of the states: a shield with a check, a check, a broken shield, a dash. */
 const SHAPES = {
   trusted: [SHIELD, 'm5.2 7.8 2 2 3.6-4'],
   valid: ['m2.5 8.5 3.5 3.5 7.5-8'],

@@ -25,7 +25,7 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   ENOENT: 'a link in the path leads nowhere, or no folder can be made there',
 };
 
-/** Throws `FOLDER_UNUSABLE`. Where S3 is configured, an unusable folder of local outputs is only logged. */
+/** Throws `FOLDER_UNUSABLE`. If S3 is configured, an unusable folder of local outputs is only logged. */
 export function requireFolders({ jobs, output_sinks: { local, s3 } }: Config, log: Log): void {
   requireFolder('jobs.data_dir', jobs.data_dir, 0o700);
   if (jobs.role === 'api') return;

@@ -94,7 +94,7 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
     ...(config.callbacks.secret !== undefined && { post: guardedPost(deniedNetworks) }),
     clearStagings: (attempt) => clearStagings(parts, attempt),
     storeLost: (error) => {
-      // A supervisor starts the service again. What runs is run again then: its results could not be recorded.
+      // A supervisor starts the service again. Running inputs are run again then: their results could not be recorded.
       logger.fatal({ reason: error.reason, err: error.cause }, error.message);
       process.exit(1);
     },

@@ -196,7 +196,7 @@ function describedAction(
   };
 }
 
-/** Describes ingredients up to the limit. Where some are left out, those that are not valid come first. */
+/** Describes ingredients up to the limit. If some are left out, those that are not valid come first. */
 function describedIngredients(
   ingredients                               ,
   { characters, entries }                   ,

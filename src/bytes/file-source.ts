@@ -149,7 +149,7 @@ export class FileSource implements ByteSource {
     const opened = this.#opened;
     const atPath = statsAt(this.localPath);
     const replaced = atPath !== null && (atPath.ino !== now.ino || atPath.dev !== now.dev);
-    // Removing a file updates its change time, too. That counts only for a pinned file, which must be provably unchanged.
+    // Removing a file updates its change time, too. The change counts only for a pinned file, which must be provably unchanged.
     const isOnlyRemoved = now.nlink === 0n && this.#pinning === null;
     const isTouched = now.mtimeNs !== opened.mtimeNs || (now.ctimeNs !== opened.ctimeNs && !isOnlyRemoved);
     if (replaced || isTouched || now.size !== opened.size) throw new AppError('SOURCE_CHANGED', { name: this.name });

@@ -34,7 +34,7 @@ export function withoutSecrets(config: Config): Config {
   };
 }
 
-/** Keys whose values may be shown. What stands neither here nor in `WITHHELD_KEYS` is not shown either. */
+/** Keys whose values may be shown. A key that stands neither here nor in `WITHHELD_KEYS` is not shown either. */
 const SHOWN_KEYS = [
   'server.bind_addr',
   'server.sync_timeout_ms',

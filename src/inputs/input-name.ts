@@ -54,7 +54,7 @@ export function nameOfUrl(url: string): string {
 }
 
 /**
- * Returns the path that an address names things by. That of S3 is no URL: nothing in it ends the path, and the
+ * Returns the path that an address names things by. An address of S3 is no URL: nothing in it ends the path, and the
  * bucket is part.
  */
 function pathOfUrl(url: string): string {

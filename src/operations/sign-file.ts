@@ -26,7 +26,7 @@ type FileCheck = (name: string, layout: MediaLayout) => void;
 
 /**
  * Signs one video or audio file: opens it as bytes, plans the signed output as copies and insertions, streams it once
- * while hashing, has the SDK sign the hash, and commits the output. Where the request asks for a sidecar, the file is signed
+ * while hashing, has the SDK sign the hash, and commits the output. If the request asks for a sidecar, the file is signed
  * as it is, whatever it holds. Throws an AppError where any step fails.
  */
 export async function signFile(

@@ -102,7 +102,7 @@ export function verificationContext(
 
 /**
  * Decides the ingredients of a publication, as for files: without a given parent it is an edit of its own source, which is
- * verified completely. Where init segments carry different manifests, those after the first are components.
+ * verified completely. If init segments carry different manifests, those after the first are components.
  */
 export async function publicationOrigin(
   read: PublicationSource,

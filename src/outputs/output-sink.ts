@@ -61,7 +61,7 @@ export interface FolderPart extends ByteWriter {
  *   there, as if it had been created and closed; the program is done with it;
  * - `seal` makes all files and folders durable and ends writing; every part was closed before;
  * - `open` reads a file back as it was staged, after `seal`; the caller closes it;
- * - `commit` makes the publication appear at its destination, durably, or throws. What was there before
+ * - `commit` makes the publication appear at its destination, durably, or throws. A publication that was there before
  *   is replaced whole when this service committed it; foreign files in it are kept;
  * - `discard` removes what was staged; it may be called at any time at which no other call is running,
  *   again, and after a failed commit.
@@ -82,7 +82,7 @@ export interface FolderSink {
 /** The types of outputs, as requests name them. */
 export type OutputType = ApiOutputSpec['type'];
 
-/** What the `output_path` of each type is recognised by. */
+/** Recognises the type of an output by its `output_path`. */
 const IS_PATH_OF: Readonly<Record<OutputType, (outputPath: string) => boolean>> = { local: isAbsolute, s3: isS3Url };
 
 /** Returns the type of the output that has a path. */

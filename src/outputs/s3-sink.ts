@@ -132,7 +132,7 @@ interface S3FileStaging extends UploadContext {
 
 /**
  * A file that goes to S3 as it is written: in one request where it is small, else as a multipart upload, which nobody
- * sees before it is completed. Where the output is read back, its bytes are written to this host beside.
+ * sees before it is completed. If the output is read back, its bytes are written to this host beside.
  */
 class StagedS3File implements ByteSink {
   readonly destination: string;
@@ -206,7 +206,7 @@ class StagedS3File implements ByteSink {
     await this.#local?.close();
     scratch?.release();
     this.#finished = null;
-    // Whatever cannot be rolled back now stays in the note, and is rolled back at the next start.
+    // An upload that cannot be rolled back now stays in the note, and is rolled back at the next start.
     await rollBackUploads(writer, { noted: note.noted, mark: writer.mark ?? '' }).then(
       () => note.erase(),
       () => undefined,

@@ -30,8 +30,8 @@ const LINK_ENDINGS = [REPLACEMENT_ENDING, FOLLOWING_ENDING];
 const NOTE_END = '\0';
 
 /**
- * A note whose name came to the disk before a power cut and what it holds did not. What it noted is removed by the next
- * attempt at its input, which looks for it where it writes.
+ * A note whose name came to the disk before a power cut and what it holds did not. The next attempt at its
+ * input removes the noted things: it looks for them where it writes.
  */
 const TORN = new RegExp(`^${NOTE_END}*$`);
 

@@ -45,7 +45,7 @@ interface PackagedMedia {
 }
 
 /**
- * Carries out a plan: the packager writes the publication into `target`, an empty folder on this host. Where the packager
+ * Carries out a plan: the packager writes the publication into `target`, an empty folder on this host. If the packager
  * fails on a file before its first segment is complete, retries once with ffmpeg reading that file. Releases the sources
  * in any case. Throws `PACKAGER_FAILED`, `FEED_FAILED`, `SOURCE_CHANGED`, the limits of programs (`PROGRAM_…`), or what
  * `context.diskFull` returns.

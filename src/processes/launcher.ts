@@ -75,7 +75,7 @@ export class Launcher {
       serialization: options.serialization ?? 'json',
     });
     if (child.stdio !== undefined) return child;
-    // Where no more files can be opened, Node makes neither streams nor a channel, and emits the error later.
+    // If no more files can be opened, Node makes neither streams nor a channel, and emits the error later.
     child.on('error', () => undefined);
     throw new Error('a process cannot be started: too many files are open');
   }

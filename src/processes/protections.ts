@@ -65,7 +65,7 @@ let cachedProgramPrefix: Promise<readonly string[]> | undefined;
 
 /**
  * Returns the prefix of commands that start a foreign program from a worker: limits of the kernel, no_new_privs, and a
- * parent-death signal, so that the program exits with the worker. It runs in the sandbox of the worker. Where the system
+ * parent-death signal, so that the program exits with the worker. It runs in the sandbox of the worker. If the system
  * lacks these protections the prefix is empty; a program that outlives its worker exits when it finds its folders gone.
  */
 export function programPrefix(): Promise<readonly string[]> {

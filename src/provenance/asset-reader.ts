@@ -10,7 +10,7 @@ const THREAD_URL = new URL(`./reading/reader-thread${extname(import.meta.url)}`,
 
 /**
  * Reads an asset with the WASM build of the official reader: as crJSON, its complete description, which only that build
- * gives; or as a report. That build is newer than the native one, and stricter about what a hash may leave out. It runs on
+ * gives; or as a report. The WASM build is newer than the native one, and stricter about what a hash may leave out. It runs on
  * a thread of its own, which ends with the call. Returns the answer, or why there is none; throws only when the signal is
  * aborted.
  */

@@ -210,7 +210,7 @@ function describedAction(
   };
 }
 
-/** Describes ingredients up to the limit. Where some are left out, those that are not valid come first. */
+/** Describes ingredients up to the limit. If some are left out, those that are not valid come first. */
 function describedIngredients(
   ingredients: readonly ReportedIngredient[],
   { characters, entries }: DescriptionLimits,

@@ -8,7 +8,7 @@ import type { Log } from '#telemetry/logger.ts';
 import { type PemBlock, pemBlocks } from './identity/pem.ts';
 import { type TrustList, TrustLists, type TrustSource } from './trust-lists.ts';
 
-/** Where trust lists are: PEM files, or folders of them. */
+/** The places of trust lists: PEM files, or folders of them. */
 export type TrustSettings = Pick<Config['trust'], 'anchors' | 'tsa_anchors'>;
 
 interface TrustStoreOptions {

@@ -44,7 +44,7 @@ const MEDIA_TYPE = 'video/mp4';
 
 /**
  * Verifies a publication completely against the manifests that an earlier signing left in its init segments: every init
- * segment and every fragment, and what its playlists play of them. Where init segments carry different manifests, the first is
+ * segment and every fragment, and what its playlists play of them. If init segments carry different manifests, the first is
  * the publication's. A publication without manifests is a plain ingredient. Returns the ingredient that the new manifest
  * records; the comparisons themselves are `PartsVerification` and `verifySource`.
  */

@@ -41,7 +41,7 @@ interface VerifiedSource {
 
 /**
  * Verifies a signed source as `verifyPublication` does. Parts that were read are not read again; others that its playlists list
- * are. What cannot be verified is not as it was signed.
+ * are. A part that cannot be verified is not as it was signed.
  */
 export async function verifySource(source: VerifiedSource, signal: AbortSignal): Promise<SourceVerdict> {
   const { folder, verification, verdict } = source;

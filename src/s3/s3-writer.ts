@@ -63,7 +63,7 @@ export class S3Writer {
   }
 
   /**
-   * Puts an object whole and returns its ETag. Where the answer is lost on the way, the mark of the object that stands there
+   * Puts an object whole and returns its ETag. If the answer is lost on the way, the mark of the object that stands there
    * tells that it was put.
    */
   async put(at: S3Address, bytes: Uint8Array, contentType: string, signal?: AbortSignal): Promise<string> {
@@ -115,8 +115,8 @@ export class S3Writer {
   }
 
   /**
-   * Makes an object of an upload's parts, in their order. Where the answer is lost on the way, the request is repeated,
-   * and S3 then knows no such upload any more: what tells is the object that stands there.
+   * Makes an object of an upload's parts, in their order. If the answer is lost on the way, the request is repeated,
+   * and S3 then knows no such upload any more: the object that stands there tells.
    */
   async completeUpload(upload: S3Upload, parts: readonly S3Part[]): Promise<string> {
     const { sdk, client } = this.#connection;

@@ -12,7 +12,7 @@ export interface Log {
 }
 
 /**
- * The user part, query and fragment of a URL may be a password or a presigned grant: none may reach a log. What is
+ * The user part, query and fragment of a URL may be a password or a presigned grant: none may reach a log. The text
  * searched is a line of JSON, so an escape such as `\"` is taken whole or not at all. White space ends a URL.
  */
 const URL_SECRETS =
@@ -40,7 +40,7 @@ export async function openLogger(
 
 /**
  * Replaces the control characters in a line of JSON, escaped or not, except line breaks and tabs: names of files and
- * messages come from others, and must not move the cursor of a terminal. What is searched is taken escape by escape.
+ * messages come from others, and must not move the cursor of a terminal. The line is taken escape by escape.
  */
 function withoutControls(line: string): string {
   return line.replace(CONTROLS, (_found, kept?: string) => kept ?? '\ufffd');

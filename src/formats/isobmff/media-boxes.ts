@@ -65,7 +65,7 @@ function* untilMalformed(ranges: Generator<MediaRange>): Generator<MediaRange> {
 function* chunksIn(trak: Box, isSound: boolean): Generator<MediaRange> {
   const stbl = trak.descendant('mdia', 'minf', 'stbl');
   const tables = [...(stbl?.children() ?? [])].filter(({ type }) => type === 'stco' || type === 'co64');
-  // Where there are several, some players take the first, and others the last.
+  // If there are several, some players take the first, and others the last.
   for (const box of new Set([tables[0], tables.at(-1)])) {
     if (stbl === undefined || box === undefined) continue;
     const offsets = new BoxFields(box);

@@ -30,7 +30,7 @@ const NOBODY: Caller = { name: null, isAdmin: false };
 /**
  * Asks for one of the tokens on every route that is not marked open, and notes whose it is as `request.caller`: in the
  * `Authorization` header (RFC 6750), or in the cookie of a browser that has logged in. Browsers send the cookie with
- * requests of any page of this site, so with it, what changes something must come from a page of this address. Where no
+ * requests of any page of this site, so with it, what changes something must come from a page of this address. If no
  * tokens are set, nobody is asked, and everybody is one caller.
  */
 export async function identifyCallers(app: FastifyInstance, tokens: Config['auth']['tokens']): Promise<void> {

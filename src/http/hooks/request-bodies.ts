@@ -20,7 +20,7 @@ const leases = new WeakMap<IncomingMessage, BodyLease>();
 
 /**
  * Bounds the memory that bodies take while they arrive, are checked and recorded. Each counts as it arrives, so a client
- * that sends nothing holds nothing. Where the memory is used up, a body that still arrives is refused: the largest of the
+ * that sends nothing holds nothing. If the memory is used up, a body that still arrives is refused: the largest of the
  * slow ones, so that clients that send much and then stall keep nobody out; for a small body the largest of all; else
  * the one that asks. A single body always fits, whatever `server.max_upload_bytes` is.
  */

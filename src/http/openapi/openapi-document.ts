@@ -47,7 +47,7 @@ const DESCRIPTION =
 const DEVELOPMENT_IDENTITY =
   '**This deployment signs with a development identity, which nobody has a reason to trust.**';
 
-/** Returns the document without its routes. Who looks at it is told where outputs are not to be published. */
+/** Returns the document without its routes. Its introduction says where outputs are not to be published. */
 function documentHead({ signing }: Config): NonNullable<FastifyDynamicSwaggerOptions['openapi']> {
   const isDevelopment = signing.certificate_path === undefined;
   const description = isDevelopment ? `${DESCRIPTION}\n\n${DEVELOPMENT_IDENTITY}` : DESCRIPTION;

@@ -155,7 +155,7 @@ async function answerComingSoon(_request: FastifyRequest, reply: FastifyReply): 
 /** Adds `/metrics`, and measures how every request is answered. Call it before the other routes are added. */
 export function addMetrics(app: FastifyInstance, metrics: Metrics): void {
   app.addHook('onResponse', async ({ method, routeOptions }, { statusCode: status, elapsedTime: ms }) => {
-    // The pattern, not the path: paths are without number. What no route takes has no pattern.
+    // The pattern, not the path: paths are without number. A request that no route takes has no pattern.
     metrics.requestAnswered({ method, route: routeOptions.url ?? 'unknown', status, ms });
   });
   app.route({

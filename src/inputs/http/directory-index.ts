@@ -21,8 +21,8 @@ const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>',
 
 /**
  * Returns the entries of a directory, from the page that a server lists it with: nginx (HTML or JSON), Apache, Caddy
- * (JSON), and those that look alike. `url` is where the page came from; null where it is no such page. What lies
- * elsewhere is passed over.
+ * (JSON), and those that look alike. `url` is where the page came from; null where it is no such page. Entries that lie
+ * elsewhere are passed over.
  */
 export function readDirectoryIndex(text: string, mediaType: string | undefined, url: URL): IndexEntry[] | null {
   const folder = new URL(url.pathname.endsWith('/') ? url.pathname : `${url.pathname}/`, url.origin);

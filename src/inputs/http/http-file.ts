@@ -59,7 +59,7 @@ export interface HttpFileRequest {
 }
 
 /**
- * Opens a file that a server has. Where the server gives ranges and says which version they are of, the file is read at
+ * Opens a file that a server has. If the server gives ranges and says which version they are of, the file is read at
  * random; where not, it is spooled to the scratch space. Closing the source releases either. Throws `SOURCE_CHANGED`,
  * `HTTP_…`, and the errors of the scratch space.
  */

@@ -112,8 +112,8 @@ export function s3FolderOpener(settings: S3InputSettings, limits: FolderLimits):
 }
 
 /**
- * Lists every object whose key starts with the address's and a slash, or all of the bucket. What consoles put there to
- * show an empty folder, an object whose key ends in a slash, is passed over; keys that no folder could hold are
+ * Lists every object whose key starts with the address's and a slash, or all of the bucket. Objects whose keys end in a slash, which
+ * consoles put there to show an empty folder, are passed over; keys that no folder could hold are
  * refused. Throws `FOLDER_EMPTY`, `FOLDER_ENTRY_REFUSED` or `S3_…`.
  */
 export async function openS3Folder(

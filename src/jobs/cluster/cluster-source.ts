@@ -112,7 +112,7 @@ class ClusterSource implements WorkSource<RunningLease> {
     this.#listener = new NotificationListener(this.#url, this.#log, (notification) => this.#hear(notification), wake);
   }
 
-  /** Does nothing: the messages were recorded with the inputs, and every node was notified. */
+  /** Looks for work: the messages were recorded with the inputs, and every node was notified. */
   enqueue(): void {
     this.#transactions.wake();
   }
@@ -192,7 +192,7 @@ class ClusterSource implements WorkSource<RunningLease> {
     const mayLeaseExtra = this.#mayLeaseExtra && requested === 0 && freeJobs > 0 && free > -MAX_EXTRA_SLOTS;
     if (free <= 0) return mayLeaseExtra ? 1 : 0;
     const belowLimit = [...runningOfSeveral.values()].filter((inputs) => inputs < limits.maxRunningInputsPerJob);
-    // Where no other job may start, only running ones are not excluded.
+    // If no other job may start, only running ones are not excluded.
     if (freeJobs <= 0 && belowLimit.length === 0) return 0;
     // All that are leased next may be of one job.
     const freeInputsPerJob = limits.maxRunningInputsPerJob - Math.max(0, ...belowLimit) - requested;

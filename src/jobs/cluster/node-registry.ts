@@ -85,7 +85,7 @@ export class NodeRegistry {
   async leave(): Promise<void> {
     clearInterval(this.#heartbeats);
     await this.#beating;
-    // Where the database cannot be reached, the record expires.
+    // If the database cannot be reached, the record expires.
     await this.#store.removeNode(this.#node).catch(() => undefined);
   }
 

@@ -38,8 +38,8 @@ export interface DispatcherOptions {
 }
 
 /**
- * Runs queued inputs in workers, each under a lease, from the start to the recorded end. Which input is next is decided
- * by the work source. Everything that is held in memory can be rebuilt from the store.
+ * Runs queued inputs in workers, each under a lease, from the start to the recorded end. The work source
+ * decides which input is next. Everything that is held in memory can be rebuilt from the store.
  */
 export class Dispatcher implements WorkHost {
   readonly persistence: Persistence;

@@ -257,7 +257,7 @@ const STALL_TIMEOUT_MS = 1_000;
 
 /**
  * Says when one more input may run than there are slots: inputs wait, and those that run have all held their slots for
- * long. Who asks gives the extra slot only to a job that has nothing running, so that inputs that take long, or never end,
+ * long. The caller gives the extra slot only to a job that has nothing running, so that inputs that take long, or never end,
  * do not hold up everybody else.
  */
 export class ExtraSlots {

@@ -294,7 +294,7 @@ export interface JobRequest {
 export type InputLease =
   | {
       readonly lease: LeasedInput;
-      /** The request, when the job has a single input and retries no other. That of other jobs is read separately. */
+      /** The request, when the job has a single input and retries no other. The request of another job is read separately. */
       readonly singleInputRequest: JobRequest | null;
     }
   | { readonly lease: null; readonly jobFinished: boolean };

@@ -224,7 +224,7 @@ async function addDescriptions(db: Kysely<unknown>): Promise<void> {
   await db.schema.createIndex('job_labels_value').on('job_labels').columns(['name', 'value', 'job_id']).execute();
 }
 
-/** Adds retries. Which inputs of an older job lost the query of an address is not known, so all of them count as such. */
+/** Adds retries. Nothing says which inputs of an older job lost the query of an address, so all of them count as such. */
 async function addRetries(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable('jobs').addColumn('retried_from', 'text').execute();
   await db.schema

@@ -51,7 +51,7 @@ export function describeReported(reading: Exclude<AssetReading, 'none'>, kind: R
 
 /**
  * Names the trust list of a trusted verification: that of the signer of the first of its manifest stores. The readers
- * know one bundle of anchors: a signer who has that of a time-stamp authority only is on no list. Where the bytes of no
+ * know one bundle of anchors: a signer who has that of a time-stamp authority only is on no list. If the bytes of no
  * store are known here, no list is named.
  */
 export function withTrustList(
@@ -272,7 +272,7 @@ export function isFaulty({ reading }: OfficialReading): boolean {
   return failures.length === 0 && problemsIn(reading.validation_results, VALID_ASSET).length > 0;
 }
 
-/** Where a fragment is played. */
+/** The place at which a fragment is played. */
 interface Position {
   readonly playlist: string;
   readonly index: number;

@@ -98,7 +98,7 @@ async function identify(source: ByteSource, signal: AbortSignal): Promise<Omit<F
   }
   try {
     const layout = await format.readLayout(source, signal);
-    // What was corrected while signing is not said of a file that is only read.
+    // Corrections of signing are not said of a file that is only read.
     const elsewhere = (layout.warnings ?? []).filter(({ reason }) => reason === 'MEDIA_IN_OTHER_FILES');
     const warnings = [...elsewhere, ...(await remoteManifestWarnings({ source, layout }, signal))];
     return { mediaType: layout.mediaType, layout, problem: null, warnings };
@@ -187,7 +187,7 @@ const UNREADABLE: AssetResult = {
 
 /**
  * Has the newer reader confirm the reading of a manifest whose binding cannot be read here: it refuses a hash that leaves
- * out more than the manifest, and a C2PA box without one. Where it knows no such container, the first reading stands.
+ * out more than the manifest, and a C2PA box without one. If it knows no such container, the first reading stands.
  */
 async function readTwice(
   first: AssetReading,

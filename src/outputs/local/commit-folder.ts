@@ -32,7 +32,7 @@ interface FolderCommit {
 }
 
 /**
- * Commits a staged folder to its destination, durably. What readers see meanwhile depends on what exists there:
+ * Commits a staged folder to its destination, durably. Readers meanwhile see one of these, by what exists there:
  * - nothing, or an empty folder: the publication appears whole, in one rename;
  * - a publication that this service committed: between two renames there is nothing, before them the old publication, after
  *   them the new one. A reader who has files open keeps reading the old ones;
@@ -109,7 +109,7 @@ async function replaceOwn(
 const MAX_CONCURRENT_MOVES = 16;
 
 /**
- * Moves the files of a staged folder into one that holds foreign files too, each by one rename. What cannot be done is
+ * Moves the files of a staged folder into one that holds foreign files too, each by one rename. A move that cannot be done is
  * refused before the first one. Media is durable there before the first playlist names it.
  */
 async function mergeFolder(commit: FolderCommit): Promise<void> {

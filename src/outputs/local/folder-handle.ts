@@ -30,7 +30,7 @@ const RESOLVES_BY_HANDLE = process.platform === 'linux' && existsSync('/proc/sel
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
 
 /**
- * An open folder that outputs are written to. What is done with its entries is done in the folder that was opened, and
+ * An open folder that outputs are written to. Its entries are changed in the folder that was opened, and
  * checked, whatever stands at its path meanwhile. Throws the system's errors as they are.
  */
 export class FolderHandle {

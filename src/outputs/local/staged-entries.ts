@@ -96,7 +96,7 @@ export class StagedFile implements ByteSink {
   /**
    * Sets aside what has this name, commits the first file, and gives this one its name. The journal knows both: after a
    * crash, a first file without its name means that nothing was committed, and one with it that this file has to follow.
-   * That the first is no longer staged tells nothing: an attempt on another node may have removed it.
+   * Nothing follows from a first file that is no longer staged: an attempt on another node may have removed it.
    * Throws `SIDECAR_OF_OTHER_FILE` where what has this name belongs to a file that stands beside it.
    */
   async commitAfter(first: ByteSink, signal: AbortSignal): Promise<void> {

@@ -36,7 +36,7 @@ export type Finished =
 
 /**
  * One object on its way to S3, written at positions in any order, in bounded memory: a part is sent when it is full, and
- * one that waits for a hole to be filled waits in memory. What fits into one part is not sent before it is finished.
+ * one that waits for a hole to be filled waits in memory. An object that fits into one part is not sent before it is finished.
  */
 export class ObjectUpload {
   readonly #context: UploadContext;

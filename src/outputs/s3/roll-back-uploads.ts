@@ -66,7 +66,7 @@ async function uploadBegunAt(writer: S3Writer, { at, timeMs, others }: MaybeBegu
 }
 
 /**
- * Returns the objects that are still the ones that the attempt put. Where nodes share the jobs, a later attempt may
+ * Returns the objects that are still the ones that the attempt put. If nodes share the jobs, a later attempt may
  * have committed the same bytes to the same key by now: the mark alone tells whose an object is. Times would not: the
  * clocks of this host and the server may differ. Between the look at the mark and the deletion are milliseconds, in which
  * the ETag guards what has other bytes.

@@ -136,7 +136,7 @@ export class StagedS3Folder implements FolderSink {
     const { writer, note, mirror } = this.#staging;
     mirror?.release();
     this.#waiting.clear();
-    // Whatever cannot be rolled back now stays in the note, and is rolled back at the next start.
+    // An upload that cannot be rolled back now stays in the note, and is rolled back at the next start.
     await rollBackUploads(writer, { noted: note.noted, mark: writer.mark ?? '' }).then(
       () => note.erase(),
       () => undefined,

@@ -49,7 +49,7 @@ export class TimeStamps {
   }
 
   /**
-   * Returns the space for a time-stamp. Where no authority has answered yet, `probe` signs something to learn the size.
+   * Returns the space for a time-stamp. If no authority has answered yet, `probe` signs something to learn the size.
    * Throws `TIME_STAMP_UNAVAILABLE` where none answers and a time-stamp is required.
    */
   async reserve(probe: StampedSigning, signal: AbortSignal): Promise<TimeStampSpace> {

@@ -181,7 +181,7 @@ const assetReference = z.looseObject({
 
 /**
  * The standard assertions that a request may state, with the least that the specifications ask of their content; the rest
- * is left to the readers. All of them describe the content, and need no key and no hash. What is not listed
+ * is left to the readers. All of them describe the content, and need no key and no hash. An assertion that is not listed
  * is made by this service (bindings, actions, ingredients, time-stamps), is signed by somebody else (`cawg.identity`,
  * `c2pa.session-keys`), holds binary data, or has readers fetch what a hash in it names.
  */

@@ -8,7 +8,7 @@ export interface PemBlock {
 
 const PEM_BLOCK = /-----BEGIN ([A-Z0-9 ]{1,64})-----[^-]*-----END \1-----/g;
 
-/** Returns the PEM blocks of a text, in order. What stands between them is a comment. */
+/** Returns the PEM blocks of a text, in order. Text between them is a comment. */
 export function pemBlocks(text: string): PemBlock[] {
   return [...text.matchAll(PEM_BLOCK)].map(([pem, label = '']) => ({ label, pem: `${pem}\n` }));
 }

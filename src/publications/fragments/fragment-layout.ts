@@ -118,7 +118,7 @@ function dataOffsetOf(trun: Box): number {
 export interface OutputPositions {
   ofBox(box: TopBox): number;
   /**
-   * Returns the position in the output of any boundary in the source file. What begins at the moof begins at the Merkle
+   * Returns the position in the output of any boundary in the source file. A boundary at the moof is that of the Merkle
    * box before it.
    */
   ofBoundary(offset: number): number;

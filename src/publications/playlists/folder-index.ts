@@ -39,7 +39,7 @@ export class FolderIndex {
   readonly #addFile: UnlistedFolder['addFile'] | undefined;
   /** Files that a byte range passes by one byte. */
   readonly #passed = new Set<string>();
-  /** What bases have that addresses below them keep: a part that is written in an unusual way. */
+  /** Parts of bases that are written in an unusual way: addresses below them keep those. */
   readonly #unusual = new WeakMap<URL, string>();
   /** Files that were named, with what their address has beside their path. */
   readonly #named = new Map<string, string>();
@@ -225,7 +225,7 @@ export class FolderIndex {
 
   /**
    * Returns a byte range as it lies in its file. Some writers count its last byte one too far: servers end it with
-   * the file (RFC 9110 §14.1.2), and of the boxes in it none can be missing. What goes further is left for
+   * the file (RFC 9110 §14.1.2), and of the boxes in it none can be missing. A range that goes further is left for
    * `checkRanges` to refuse.
    */
   rangeIn(path: string, range: ByteRange): ByteRange {

@@ -52,9 +52,9 @@ const REFERENCE = /\{\$([\w-]+)\}/g;
 const MAX_EXPANDED_LENGTH = 16 * 1024 * 1024;
 
 /**
- * Writes out the variables that a playlist defines itself (EXT-X-DEFINE with NAME and VALUE, RFC 8216bis §4.3). What a
- * variable stands for that comes from another playlist, or with the player's request, is not known here: an address made
- * of one is refused.
+ * Writes out the variables that a playlist defines itself (EXT-X-DEFINE with NAME and VALUE, RFC 8216bis §4.3). A
+ * variable that comes from another playlist, or with the player's request, has no known value here: an address made of one
+ * is refused.
  */
 export class HlsVariables {
   readonly #playlist: string;

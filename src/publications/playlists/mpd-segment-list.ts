@@ -91,8 +91,8 @@ function statedIndexRange({ values, elements }: AddressingTask): ByteRange | nul
 }
 
 /**
- * Ends an init segment where the index begins: some writers count its last byte one too far. What reaches less than a
- * box header into the index belongs to the index alone.
+ * Ends an init segment where the index begins: some writers count its last byte one too far. A range that reaches less than a
+ * box header into the index gives that part to the index.
  */
 function upTo(index: ByteRange, init: MediaPart): MediaPart {
   const { offset, length } = init.range ?? { offset: 0, length: 0 };

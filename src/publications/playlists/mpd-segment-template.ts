@@ -69,7 +69,7 @@ function readSegments(task: AddressingTask, media: string): Pick<AddressedSegmen
 }
 
 /**
- * Returns the files that the template names directly before its first segment and behind its last one. Where a duration says how
+ * Returns the files that the template names directly before its first segment and behind its last one. If a duration says how
  * many segments there are, players round it differently, and some count one more.
  */
 function adjacentFiles(

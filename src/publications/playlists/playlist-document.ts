@@ -14,7 +14,7 @@ export type HlsPlaylist = HlsMultivariant | HlsMedia;
 interface PlaylistFile {
   readonly path: string;
   readonly text: string;
-  /** What of it is not in the strict grammar, or players read differently. */
+  /** Lines that are not in the strict grammar, or that players read differently. */
   readonly findings: readonly PlaylistFinding[];
 }
 

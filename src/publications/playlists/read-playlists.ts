@@ -47,7 +47,7 @@ export async function readPlaylists(
     const document = await reading;
     documents.push(document);
     for (const { path: named } of referencesOf(document, index)) {
-      // Where missing files are kept, what a missing playlist names is not known.
+      // If missing files are kept, what a missing playlist names is not known.
       if (index.has(named) || index.isUnlisted) found.add(named);
     }
   }

@@ -10,7 +10,7 @@ import {
 import { PRESENTATION_LABEL } from '../presentation/presentation.ts';
 import type { StoredBinding } from './stored-binding.ts';
 
-// What our own pass found about the hard binding of a publication, put into the official reader's results by the same codes.
+// Puts the findings of our own pass about the hard binding of a publication into the official reader's results, by the same codes.
 
 export const MATCH = 'assertion.bmffHash.match';
 export const MISMATCH = 'assertion.bmffHash.mismatch';

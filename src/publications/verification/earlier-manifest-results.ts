@@ -42,7 +42,7 @@ const ALTERATIONS: ReadonlySet<FindingKind> = new Set(['init-altered', 'altered'
 /**
  * Returns the official reader's results for a manifest and the parts under it: of a part that was altered where there
  * is one, else of a sample. A part that is too large for the reader is put in as our own pass found it, by the same code.
- * That a part is missing or elsewhere, which the reader cannot see, is put in by a code of this service. Null where it
+ * A code of this service says that a part is missing or elsewhere, which the reader cannot see. Null where it
  * cannot read any.
  */
 export async function resultsOfEarlierManifest(

@@ -187,7 +187,7 @@ function readPurpose(bytes: Buffer): C2paContent {
 
 /**
  * Reads a range of a file ahead, so that small files and small boxes cost one read. Offsets count from the start of the
- * range. What it returns is valid until the next call.
+ * range. Returned bytes are valid until the next call.
  */
 class SlidingWindow {
   readonly #source: ByteSource;

@@ -14,7 +14,7 @@ import { isPresented } from '../presentation/presentation.ts';
 export interface FoundInPlaylist extends Omit<PlaylistFinding, 'kind'> {
   /** `missing`: an entry does not offer what is signed. */
   readonly kind: PlaylistFinding['kind'] | 'missing';
-  /** Where it is about media: seconds since the start of the programme. */
+  /** Of a finding about media: seconds since the start of the programme. */
   readonly startSeconds?: number;
 }
 

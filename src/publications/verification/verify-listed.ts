@@ -23,7 +23,7 @@ import {
 } from './verify-renditions.ts';
 import { verifyTimes } from './verify-times.ts';
 
-/** What playlists play, compared with what was signed. */
+/** The media that playlists play, compared with the signed ones. */
 export interface VerifiedListing {
   readonly renditions: readonly VerifiedRendition[];
   /** Signed renditions that no playlist has. */
