@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { Agent, fetch, type Response } from 'undici';
 import { RELEASE } from '#config/release.ts';
 import type { JobResponse, JobResultResponse } from '#contract/job.ts';
-import { loadDevelopmentIdentity } from '#provenance/identity/load-signing-identity.ts';
+import { loadDevelopmentIdentity } from '#provenance/identity/development-identity.ts';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
 /** The data folder of the development identity that all services started here sign with. */

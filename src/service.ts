@@ -21,7 +21,7 @@ import { recoverStagings } from '#outputs/staging-journal.ts';
 import { disableCoreDumps, Launcher } from '#processes/launcher.ts';
 import { probeProtections, ptraceScope } from '#processes/protections.ts';
 import { createAssertionChecker } from '#provenance/assertion-checker.ts';
-import { type SignerProcess, startSigner } from '#provenance/signer-process.ts';
+import { type SignerSupervisor, startSigner } from '#provenance/signer-supervisor.ts';
 import { TrustStore } from '#provenance/trust-store.ts';
 import { requireS3Sdk } from '#s3/s3-connection.ts';
 import { openLogger, requireLogLevel } from '#telemetry/logger.ts';
@@ -75,7 +75,7 @@ async function serve(parts: ServiceParts): Promise<void> {
   }
 }
 
-async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: SignerProcess): Promise<void> {
+async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: SignerSupervisor): Promise<void> {
   const { config, workerEntry, launcher, logger } = parts;
   const { s3 } = config.output_sinks;
   if (s3 !== undefined && config.jobs.role !== 'api') await probeBuckets(s3, launcher);

@@ -13,18 +13,18 @@ import { S3Sink } from '#outputs/s3-sink.ts';
 import { createFragmentReader } from '#provenance/fragment-reader.ts';
 import { createManifestAuthor } from '#provenance/manifest-author.ts';
 import { createOutputChecker } from '#provenance/official-reader.ts';
-import type { Signer } from '#provenance/signer.ts';
+import type { SignerClient } from '#provenance/signer-client.ts';
 import { crawlPlaylists } from '#publications/read-publication.ts';
 import { type InputRunner, runInputWorker, type WorkerParts } from '#workers/input-worker.ts';
 
 /** Creates the inputs, outputs and authors that operations use, by the configuration. */
-function openModules(config: Config, signer: Signer, trust: WorkerParts['trust']): OperationServices {
+function openModules(config: Config, signers: SignerClient, trust: WorkerParts['trust']): OperationServices {
   const { verify_outputs: verify, tsa_url: urls, tsa_timeout_ms: timeoutMs, tsa_required: isRequired } = config.signing;
   return {
     inputs: createInputResolver(config, configFile(), crawlPlaylists),
     outputs: openOutputs(config),
     author: createManifestAuthor({
-      signer,
+      signerOf: (identity) => signers.signerOf(identity),
       timeStamps: urls.length === 0 ? null : { urls, timeoutMs, isRequired },
       generator: { name: RELEASE.product, version: RELEASE.version },
       trust,
@@ -64,8 +64,8 @@ function configFile(): string {
 /** The composition root of an input worker: does inputs with the operations of the registry. */
 export const inputRunner: InputRunner = {
   async start(config, worker) {
-    assert(worker.signer !== null, 'workers that sign are started with a signer');
-    const services = openModules(config, worker.signer, worker.trust);
+    assert(worker.signers !== null, 'workers that sign are started with a signer');
+    const services = openModules(config, worker.signers, worker.trust);
     return async (work, context) => {
       try {
         return await operationNamed(work.operation).run(work, context, services);

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { pinnedCopyOf } from '#bytes/local-copies.ts';
 import { type ApiAction, digitalSourceTypeUri } from '#contract/actions.ts';
@@ -17,7 +18,7 @@ import {
   type StatedAction,
 } from '#provenance/manifest-request.ts';
 import { describeIngredient, type UnassignedIngredient } from './describe-ingredient.ts';
-import type { OperationServices } from './operation.ts';
+import type { InputWork, OperationServices } from './operation.ts';
 
 /** Parents in the `params` of a signing operation. */
 type ParentParams = Pick<C2paParams, 'parent' | 'parent_overrides'>;
@@ -175,14 +176,17 @@ export function assignRoles(source: UnassignedIngredient, given: GivenOrigin): I
 /** Returns the contents of a manifest apart from its title and hard binding. `actions` are those of the operation. */
 export function manifestRequestOf(
   { roles: { isSourceOpened, isHistoryKnown, ...roles } }: Ingredients,
-  params: ManifestParams | undefined,
+  work: Pick<InputWork, 'identity' | 'params'>,
   defaults: Pick<OperationServices['manifestDefaults'], 'actions'>,
   actions: readonly RecordedAction[] = [],
 ): Omit<ManifestRequest, 'title' | 'mediaType'> {
+  const params = work.params as ManifestParams | undefined;
+  assert(work.identity !== null, 'an input that is signed has an identity');
   const statedActions = (params?.actions ?? defaults.actions).map(statedAction);
   const isComplete = params?.all_actions_included ?? (isSourceOpened && statedActions.length === 0);
   return {
     ...roles,
+    identity: work.identity,
     assertions: params?.assertions ?? [],
     statedActions,
     actions,

@@ -28,6 +28,8 @@ export interface InputWork {
   /** Number of starts of this input; writes and commits of an older attempt are refused. */
   readonly attempt: number;
   readonly operation: OperationName;
+  /** The name of the identity that it signs with; null where it signs nothing. */
+  readonly identity: string | null;
   readonly input: ApiInputRef;
   readonly output: ApiOutputSpec | null;
   readonly params: unknown;
@@ -142,6 +144,8 @@ export interface Operation<Outcome extends OperationOutcome = OperationOutcome> 
   readonly path: `/${string}`;
   readonly summary: string;
   readonly request: z.ZodType<OperationRequest>;
+  /** True where its outputs carry a manifest. */
+  readonly signs: boolean;
   /**
    * Rejects with an AppError for every fault that the request and the configuration show, before a job is made. Opens no
    * input: faults in an input's bytes are found when it is processed.

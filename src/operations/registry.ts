@@ -31,6 +31,7 @@ import { reportLeaf } from './verification/report.ts';
 /** Signs video files, and an MP4 that holds audio alone; formats that never hold video belong to the audio operation. */
 export const signVideo: Operation<InputOutcome> = {
   name: 'c2pa-video',
+  signs: true,
   path: '/c2pa/video',
   summary: 'Sign video files',
   request: c2paVideoRequest,
@@ -48,6 +49,7 @@ function refusalOfAudio(extension: string): string | null {
 /** Signs audio files: formats that never hold video, or an MP4 without a video track. */
 export const signAudio: Operation<InputOutcome> = {
   name: 'c2pa-audio',
+  signs: true,
   path: '/c2pa/audio',
   summary: 'Sign audio files',
   request: c2paAudioRequest,
@@ -66,6 +68,7 @@ function refusalOfVideo(extension: string): string | null {
 /** Signs fragmented publications. */
 export const signFragmented: Operation<InputOutcome> = {
   name: 'c2pa-fragmented',
+  signs: true,
   path: '/c2pa/fragmented',
   summary: 'Sign fragmented publications',
   request: c2paFragmentedRequest,
@@ -82,6 +85,7 @@ export const signFragmented: Operation<InputOutcome> = {
 /** Packages folders of media as HLS and DASH over the same segments, and signs the publications. */
 export const packageAndSign: Operation<InputOutcome> = {
   name: 'c2pa-package',
+  signs: true,
   path: '/c2pa/package',
   summary: 'Package folders of media, and sign them',
   request: c2paPackageRequest,
@@ -99,6 +103,7 @@ export const packageAndSign: Operation<InputOutcome> = {
 /** Packages folders of media as HLS and DASH over the same segments. */
 export const packageWithoutSigning: Operation<InputOutcome> = {
   name: 'package',
+  signs: false,
   path: '/package',
   summary: 'Package folders of media',
   request: packageRequest,
@@ -119,6 +124,7 @@ export const packageWithoutSigning: Operation<InputOutcome> = {
  */
 export const verify: Operation<VerificationOutcome> = {
   name: 'verify',
+  signs: false,
   path: '/verify',
   summary: 'Verify files and publications',
   request: verifyRequest,

@@ -71,7 +71,7 @@ async function signIdentified(
   const params = work.params as C2paParams | undefined;
   const given = await givenOrigin(params, work.inputIndex, services, context);
   const ingredients = assignRoles(await describeIngredient(file, context), given);
-  const request = manifestRequestOf(ingredients, params, services.manifestDefaults);
+  const request = manifestRequestOf(ingredients, work, services.manifestDefaults);
   const draft = await services.author.draft({ title: leaf, mediaType: layout.mediaType, ...request }, signal);
   const written = await signAgainIfLarger(() => writeSigned(file, draft, destination, work, context, services));
   return {

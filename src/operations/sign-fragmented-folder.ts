@@ -133,7 +133,7 @@ export async function signForInput(
   services: OperationServices,
 ): Promise<InputOutcome> {
   const params = work.params as StrictParams & ManifestParams;
-  const manifestRequest = manifestRequestOf(ingredients, params, services.manifestDefaults, actions);
+  const manifestRequest = manifestRequestOf(ingredients, work, services.manifestDefaults, actions);
   const { warnings } = ingredients;
   const environment = {
     ...context,

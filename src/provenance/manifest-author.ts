@@ -25,7 +25,7 @@ import type { TrustLists, TrustSource } from './trust-lists.ts';
 
 export type { SignedManifest, TimeStampSettings };
 
-/** Makes manifests with the official SDK and the configured identity. The only code path to a signature. */
+/** Makes manifests with the official SDK and the configured identities. The only code path to a signature. */
 export interface ManifestAuthor {
   /**
    * Reads the ingredients and fixes everything but the late assertions. Ingredients that cannot be read in full are
@@ -50,9 +50,10 @@ export interface ManifestDraft {
   sign(late: readonly LateAssertion[], signal: AbortSignal): Promise<SignedManifest>;
 }
 
-/** The signer, the time-stamp authorities, the name and the trust lists that an author makes manifests with. */
+/** The signers, the time-stamp authorities, the name and the trust lists that an author makes manifests with. */
 interface ManifestAuthorParts {
-  readonly signer: Signer;
+  /** Returns the signer of an identity, by its name. */
+  readonly signerOf: (identity: string) => Signer;
   /** Null where signatures get no time-stamps. */
   readonly timeStamps: TimeStampSettings | null;
   readonly generator: ClaimGenerator;
@@ -74,13 +75,14 @@ export async function signAgainIfLarger<Result>(step: () => Promise<Result>): Pr
 }
 
 /** Creates an author of manifests. */
-export function createManifestAuthor({ generator, signer, timeStamps, trust }: ManifestAuthorParts): ManifestAuthor {
-  const signature = { signer, timeStamps: timeStamps === null ? null : new TimeStamps(timeStamps) };
-  const measureSize = createSizeMeter(signer);
+export function createManifestAuthor({ generator, signerOf, timeStamps, trust }: ManifestAuthorParts): ManifestAuthor {
+  const stamps = timeStamps === null ? null : new TimeStamps(timeStamps);
+  const measureSize = createSizeMeter(signerOf);
   return {
     async draft(request, signal) {
+      const signer = signerOf(request.identity);
       const ingredients = await readIngredients(request, signer, trust.current, signal);
-      return draftOf({ request, ingredients, generator }, signature, measureSize);
+      return draftOf({ request, ingredients, generator }, { signer, timeStamps: stamps }, measureSize);
     },
   };
 }
@@ -164,15 +166,16 @@ type SizeMeter = (
  * Creates a meter, which signs a manifest of the same size with zeros. A batch of files needs nearly the same
  * manifest over and over, so sizes are cached by what determines them.
  */
-function createSizeMeter(signer: Signer): SizeMeter {
+function createSizeMeter(signerOf: ManifestAuthorParts['signerOf']): SizeMeter {
   const cache = new Map<string, number>();
   return async (contents, placeholders, signal) => {
     const definition = completeManifest(defineManifest(normalizedContents(contents), PLACEHOLDERS), placeholders);
-    const key = keyOf(definition);
+    const { identity } = contents.request;
+    const key = `${identity} ${keyOf(definition)}`;
     const known = cache.get(key);
     if (known !== undefined) return known;
 
-    const sizeBytes = (await signForSize(definition, signer, signal)).length;
+    const sizeBytes = (await signForSize(definition, signerOf(identity), signal)).length;
     addToCache(cache, key, sizeBytes);
     return sizeBytes;
   };

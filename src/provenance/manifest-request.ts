@@ -85,6 +85,8 @@ export interface RecordedAction {
 
 /** The contents of a manifest apart from its hard binding. */
 export interface ManifestRequest {
+  /** The name of the identity that signs it. */
+  readonly identity: string;
   /** Title of the signed asset (`dc:title`). */
   readonly title: string;
   readonly mediaType: string;

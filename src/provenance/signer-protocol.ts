@@ -11,16 +11,23 @@ import type { IdentityDescription } from './signing-identity.ts';
 export interface SignerOrder {
   readonly signing: Config['signing'];
   readonly dataDir: string;
-  /** The numbers of the clients whose channels it inherits. */
-  readonly clientIds: readonly number[];
+  /** The clients whose channels it inherits, in that order. */
+  readonly clients: readonly SignerClientState[];
   /** The certificates of the signer before it, which it must sign for, too; null for the first. */
   readonly expected: readonly string[] | null;
 }
 
-/** A message to the signer process. A `client` is sent with its channel. */
+/** A client of the signer, and the numbers of the keys that it may use now. */
+export interface SignerClientState {
+  readonly clientId: number;
+  readonly keys: readonly number[];
+}
+
+/** A message to the signer process. A `client` is sent with its channel; `allow` changes the keys of one. */
 export type ToSigner =
   | { readonly type: 'start'; readonly order: SignerOrder }
-  | { readonly type: 'client'; readonly clientId: number }
+  | { readonly type: 'client'; readonly client: SignerClientState }
+  | { readonly type: 'allow'; readonly client: SignerClientState }
   | { readonly type: 'ping' };
 
 /** The answer of the signer process: to `start` the identity or why it cannot be loaded, to `ping` that the process is there. */
@@ -35,10 +42,13 @@ export interface ProtocolViolation {
   readonly problem: string;
 }
 
-/** A header holds the size of the body and a request's number, both of 32 bits, little-endian, and the status of an answer. */
+/**
+ * A header holds the size of the body and a request's number, both of 32 bits, little-endian, and in 8 bits the number of the key
+ * of a request, or the status of an answer.
+ */
 const HEADER_BYTES = 9;
 
-/** The status of an answer; that of a request is not used. */
+/** The statuses of answers. */
 export const STATUS = { signature: 0, failure: 1 } as const;
 
 /** Limits a request: a COSE `Sig_structure`, which holds the claim and the certificates. */
@@ -56,16 +66,20 @@ const FRAME_BATCH_SIZE = 16;
 /** A message on a channel. */
 export interface Frame {
   readonly id: number;
-  readonly status: number;
+  /** The key of a request, or the status of an answer. */
+  readonly code: number;
   readonly body: Buffer;
 }
 
 /** Sends a frame. Returns false where the sender should wait for `drain` before it sends more. */
-export function sendFrame(channel: Socket, id: number, body: Uint8Array, status: number = STATUS.signature): boolean {
+export function sendFrame(
+  channel: Socket,
+  { id, code, body }: Omit<Frame, 'body'> & { readonly body: Uint8Array },
+): boolean {
   const frame = Buffer.allocUnsafe(HEADER_BYTES + body.length);
   frame.writeUInt32LE(body.length, 0);
   frame.writeUInt32LE(id, 4);
-  frame.writeUInt8(status, 8);
+  frame.writeUInt8(code, 8);
   frame.set(body, HEADER_BYTES);
   return channel.write(frame);
 }
@@ -110,7 +124,7 @@ function frameReader(channel: Socket, maxBodyBytes: number): () => Frame | null 
     if (sizeBytes > maxBodyBytes) throw new Error(`a frame of ${sizeBytes} bytes is over the limit`);
     const body = sizeBytes === 0 ? Buffer.alloc(0) : readExactly(channel, sizeBytes);
     if (body === null) return null;
-    const frame = { id: header.readUInt32LE(4), status: header.readUInt8(8), body };
+    const frame = { id: header.readUInt32LE(4), code: header.readUInt8(8), body };
     header = null;
     return frame;
   };

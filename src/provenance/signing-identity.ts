@@ -1,6 +1,9 @@
 import { stat } from 'node:fs/promises';
 import type { Signer, SigningAlgorithm } from './signer.ts';
 
+/** The name of the identity that is configured: there is one. */
+export const DEFAULT_IDENTITY = 'default';
+
 /** A signing key with its certificates, checked against the certificate profile of C2PA. */
 export interface SigningIdentity {
   readonly signer: Signer;
@@ -15,6 +18,10 @@ export interface SigningIdentity {
 
 /** An identity without its key, as JSON for other processes. */
 export interface IdentityDescription extends Pick<SigningIdentity, 'kind' | 'subject' | 'file'> {
+  /** The name that manifest drafts have of it. */
+  readonly name: string;
+  /** The number that requests to the signer have of its key. */
+  readonly key: number;
   readonly algorithm: SigningAlgorithm;
   /** DER in base64, in the order of the signer's chain. */
   readonly certificateChain: readonly string[];
@@ -31,11 +38,14 @@ const EXPOSING_MODE = 0o026;
 /** Describes an identity for processes that do not hold its key. */
 export async function describeIdentity(
   { signer, kind, subject, notAfter, file }: SigningIdentity,
+  { name, key }: Pick<IdentityDescription, 'name' | 'key'>,
   keyFile = file,
 ): Promise<IdentityDescription> {
   const { algorithm, certificateChain, signatureSizeBytes } = signer;
   const mode = (await stat(keyFile)).mode & 0o777;
   return {
+    name,
+    key,
     kind,
     subject,
     file,

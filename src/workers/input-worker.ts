@@ -7,8 +7,7 @@ import { writableFolders } from '#config/protected-paths.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import type { InputContext, InputPhase, InputSize, InputWork, OperationOutcome } from '#operations/operation.ts';
 import { inheritedChannel, serveParent, tellParent } from '#processes/parent.ts';
-import { RemoteSigner } from '#provenance/remote-signer.ts';
-import type { Signer } from '#provenance/signer.ts';
+import { SignerClient } from '#provenance/signer-client.ts';
 import { NO_TRUST_LISTS, TrustLists, type TrustSource } from '#provenance/trust-lists.ts';
 import { callRecorder } from '#telemetry/run-report.ts';
 import { exhaustedBudget, type KernelLimits, readKernelLimits } from './input-budgets.ts';
@@ -26,8 +25,8 @@ type RunInput = (work: InputWork, context: InputContext) => Promise<OperationOut
 /** The worker's services for an input runner. */
 export interface WorkerParts {
   taint(): void;
-  /** Signs with the key of the signer process; null where the worker was started without one. */
-  readonly signer: Signer | null;
+  /** Signs with the keys of the signer process; null where the worker was started without one. */
+  readonly signers: SignerClient | null;
   readonly trust: TrustSource;
 }
 
@@ -79,7 +78,7 @@ class InputWorker {
   readonly #questions = new Map<number, (refusal: AppErrorData | undefined) => void>();
   #run: RunInput | null = null;
   #config: Config | null = null;
-  #signer: RemoteSigner | null = null;
+  #signers: SignerClient | null = null;
   readonly #trust = { current: NO_TRUST_LISTS };
   #folders = new MountedFolders([]);
   readonly #aborts = new Map<number, AbortController>();
@@ -97,7 +96,7 @@ class InputWorker {
       case 'start':
         return void this.#start(message);
       case 'signer':
-        return void (channel && this.#signer?.connect(channel));
+        return void (channel && this.#signers?.connect(channel));
       case 'trust':
         this.#trust.current = new TrustLists(message.trust);
         return;
@@ -116,16 +115,16 @@ class InputWorker {
    * Starts the runner. A rejection makes the process exit: Node writes it to standard error, and the service gets
    * the exit code.
    */
-  async #start({ config, isSandboxed, identity, trust }: ToWorker & { type: 'start' }): Promise<void> {
+  async #start({ config, isSandboxed, identities, trust }: ToWorker & { type: 'start' }): Promise<void> {
     this.#config = config;
     this.#trust.current = new TrustLists(trust);
     this.#folders = new MountedFolders(isSandboxed ? writableFolders(config) : []);
-    if (identity !== undefined) {
-      this.#signer = new RemoteSigner(identity);
-      this.#signer.connect(inheritedChannel());
+    if (identities.length > 0) {
+      this.#signers = new SignerClient(identities);
+      this.#signers.connect(inheritedChannel());
     }
     this.#run = await this.#runner.start(config, {
-      signer: this.#signer,
+      signers: this.#signers,
       trust: this.#trust,
       taint: () => {
         this.#tainted = true;

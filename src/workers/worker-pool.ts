@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
 import { Launcher } from '#processes/launcher.ts';
-import type { SignerProcess } from '#provenance/signer-process.ts';
+import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
 import type { TrustStore } from '#provenance/trust-store.ts';
 import type { Log } from '#telemetry/logger.ts';
 import { WORKER_TIMEOUTS, WorkerProcess, type WorkerTimeouts } from './worker-process.ts';
@@ -26,7 +26,7 @@ export interface WorkerPoolOptions {
   /** Starts worker processes; without any protection unless given. */
   readonly launcher?: Launcher;
   /** Signs for workers; without it they cannot sign. */
-  readonly signer?: SignerProcess;
+  readonly signer?: SignerSupervisor;
   /** Trust lists of workers, which get new ones as they come. */
   readonly trust?: TrustStore;
   readonly timeouts?: Partial<WorkerTimeouts>;

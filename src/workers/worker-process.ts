@@ -5,7 +5,7 @@ import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import { Child, type Exit } from '#processes/child.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import { lowerPriority } from '#processes/process-tree.ts';
-import type { SignerProcess } from '#provenance/signer-process.ts';
+import type { SignerAccess, SignerSupervisor } from '#provenance/signer-supervisor.ts';
 import { NO_TRUST_LISTS, type TrustLists } from '#provenance/trust-lists.ts';
 import { kernelLimitsOf } from './input-budgets.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerAnswer, WorkerState } from './worker-protocol.ts';
@@ -51,7 +51,7 @@ const OLD_GENERATION = '--heap-growing-percent=50';
 
 /** The signer and the trust lists of workers; without a signer they cannot sign. */
 interface WorkerTools {
-  readonly signer?: SignerProcess;
+  readonly signer?: SignerSupervisor;
   readonly trust?: TrustLists;
 }
 
@@ -60,6 +60,7 @@ export class WorkerProcess {
   readonly #child: Child<ToWorker, WorkerAnswer, FromWorker>;
   readonly #timeouts: WorkerTimeouts;
   readonly #config: Config;
+  readonly #signing: SignerAccess | null;
   /** Resolves when the worker is ready for inputs, or has exited before. */
   readonly #started: Promise<void>;
   #isReady = false;
@@ -89,10 +90,10 @@ export class WorkerProcess {
       type: 'start',
       config: withoutSecrets(config),
       isSandboxed: launcher.hasSandbox,
-      ...(signer !== undefined && { identity: signer.identity }),
+      identities: signer === undefined ? [] : [signer.identity],
       trust: trust.data,
     });
-    signer?.attach(this, this.#child.channel());
+    this.#signing = signer?.attach(this, this.#child.channel()) ?? null;
   }
 
   /** Gives the worker the channel to a new signer. */
@@ -180,6 +181,7 @@ export class WorkerProcess {
 
   async #runNow(run: WorkerRun, order: InputOrder): Promise<RunResult | null> {
     this.#run = run;
+    this.#signing?.allow(order.identity);
     const answer = await this.#child.ask(
       { type: 'run', run: run.id, order },
       {
@@ -193,6 +195,7 @@ export class WorkerProcess {
       },
     );
     this.#run = null;
+    this.#signing?.allow(null);
     return answer === null ? this.#endedBy(run) : this.#endRun(run, answer);
   }
 

@@ -11,6 +11,8 @@ export interface InputOrder {
   readonly inputIndex: number;
   readonly attempt: number;
   readonly operation: OperationName;
+  /** The name of the identity that it signs with; null where it signs nothing. */
+  readonly identity: string | null;
   readonly inputJson: string;
   readonly outputJson: string;
   readonly paramsJson: string;
@@ -27,7 +29,8 @@ export type ToWorker =
       readonly type: 'start';
       readonly config: Config;
       readonly isSandboxed: boolean;
-      readonly identity?: IdentityDescription;
+      /** Those that the signer process signs with; none where there is no signer. */
+      readonly identities: readonly IdentityDescription[];
       readonly trust: TrustListData;
     }
   /** Comes with the channel to a signer that took the place of another one. */

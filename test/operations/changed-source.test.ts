@@ -81,7 +81,14 @@ async function sign(
     parent === undefined ? undefined : { parent: { type: 'file', source: { type: 'local_file_path', path: parent } } };
   const input = { type: 'local_file_path', path } as const;
   const isVideo = /\.(mp4|mov)$/.test(path);
-  const work = { ...key, operation: isVideo ? 'c2pa-video' : 'c2pa-audio', input, output: null, params } as const;
+  const work = {
+    ...key,
+    identity: 'default',
+    operation: isVideo ? 'c2pa-video' : 'c2pa-audio',
+    input,
+    output: null,
+    params,
+  } as const;
   const { run } = isVideo ? signVideo : signAudio;
   return { output, outcome: run(work, context, services as OperationServices) };
 }

@@ -93,8 +93,11 @@ test('warnings about the source are told once, whatever it becomes', () => {
 test('all actions are said to be included only where that is known or stated, and never of an altered source', () => {
   const isIncluded = (given: GivenOrigin, params: ManifestParams, isHistoryKnown = true): boolean => {
     const { roles, warnings } = assignRoles({ ingredient: unsigned, warnings: [] }, given);
-    return manifestRequestOf({ roles: { ...roles, isHistoryKnown }, warnings }, params, { actions: [] })
-      .allActionsIncluded;
+    return manifestRequestOf(
+      { roles: { ...roles, isHistoryKnown }, warnings },
+      { identity: 'default', params },
+      { actions: [] },
+    ).allActionsIncluded;
   };
   const actions = [{ action: 'c2pa.trimmed' }];
   assert.equal(isIncluded(null, {}), true);
@@ -111,7 +114,8 @@ test('all actions are said to be included only where that is known or stated, an
 test('configured actions are stated where the request states none', () => {
   const ingredients = assignRoles({ ingredient: unsigned, warnings: [] }, null);
   const defaults = { actions: [{ action: 'c2pa.published' }] };
-  const stated = (params: ManifestParams | undefined) => manifestRequestOf(ingredients, params, defaults).statedActions;
+  const stated = (params: ManifestParams | undefined) =>
+    manifestRequestOf(ingredients, { identity: 'default', params }, defaults).statedActions;
   assert.deepEqual(stated(undefined), [{ action: 'c2pa.published' }]);
   assert.deepEqual(stated({ actions: [] }), []);
   const given = { action: 'c2pa.edited', software_agent: 'Example Cut', digital_source_type: 'digitalCapture' };

@@ -82,12 +82,19 @@ async function signing(
   };
   if (!publication) {
     const input = { type: 'local_file_path', path } as const;
-    const work = { ...key, operation: 'c2pa-audio', input, output: null, params: undefined } as const;
+    const work = {
+      ...key,
+      identity: 'default',
+      operation: 'c2pa-audio',
+      input,
+      output: null,
+      params: undefined,
+    } as const;
     return { output, told, outcome: signAudio.run(work, context, services as OperationServices) };
   }
   const input = { type: 'local_folder_path', path: makeFfmpegHls(makeFilm(folder), join(folder, 'hls')) } as const;
   const params = { playlist_pattern: '*.m3u8', init_pattern: 'init_*.mp4', frag_pattern: '*.m4s' };
-  const work = { ...key, operation: 'c2pa-fragmented', input, output: null, params } as const;
+  const work = { ...key, identity: 'default', operation: 'c2pa-fragmented', input, output: null, params } as const;
   return { output, told, outcome: signFragmented.run(work, context, services as OperationServices) };
 }
 

@@ -44,6 +44,7 @@ export async function packageInput(
   const input: InputWork = {
     ...key,
     operation: options.sign === true ? 'c2pa-package' : 'package',
+    identity: options.sign === true ? 'default' : null,
     input: { type: 'local_folder_path', path: folder },
     output: null,
     params,

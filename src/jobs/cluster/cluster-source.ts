@@ -1,7 +1,7 @@
 import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import type { Config } from '#config/config.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
-import type { SignerProcess } from '#provenance/signer-process.ts';
+import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
 import type { Log } from '#telemetry/logger.ts';
 import { MAX_EXTRA_SLOTS } from '../dispatching/input-queue.ts';
 import { retryPauseMs } from '../dispatching/input-runs.ts';
@@ -25,7 +25,7 @@ const MAX_CONNECTIONS = 10;
 interface ClusterOptions {
   readonly config: Config;
   /** Absent on nodes that do not sign. */
-  readonly signer?: Pick<SignerProcess, 'identity'>;
+  readonly signer?: Pick<SignerSupervisor, 'identity'>;
   readonly log: Log;
 }
 

@@ -2,6 +2,8 @@ import type { ApiInputRef } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { requestedName } from '#inputs/input-name.ts';
 import type { ByteProgress, OperationOutcome } from '#operations/operation.ts';
+import { operationNamed } from '#operations/registry.ts';
+import { DEFAULT_IDENTITY } from '#provenance/signing-identity.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { RunReport } from '#telemetry/run-report.ts';
 import type { WorkerPool } from '#workers/worker-pool.ts';
@@ -80,7 +82,13 @@ export class InputRuns {
     const startedAtMs = Date.now();
     const unreservedFolder = outputPaths.unreservedFolderOf(lease.jobId);
     const result = await pool.run(
-      { ...lease, ...request, leased: source.isClustered, ...(unreservedFolder !== undefined && { unreservedFolder }) },
+      {
+        ...lease,
+        ...request,
+        identity: identityOf(request),
+        leased: source.isClustered,
+        ...(unreservedFolder !== undefined && { unreservedFolder }),
+      },
       {
         signal: run.abort.signal,
         progress: (progress) => {
@@ -141,6 +149,11 @@ export class InputRuns {
     const digest = result.type === 'succeeded' ? manifestDigestOf(result.outcome) : null;
     return { type: 'finished', entry, progress: run.progress, transient: error?.transient ?? false, digest };
   }
+}
+
+/** Returns the name of the identity that an input signs with; null where it signs nothing. */
+function identityOf({ operation }: JobRequest): string | null {
+  return operationNamed(operation).signs ? DEFAULT_IDENTITY : null;
 }
 
 /** The result of a run that is the result of its input, or a failure that may be retried. */

@@ -61,7 +61,7 @@ export async function signSidecar(
 
   const given = await givenOrigin(params, work.inputIndex, services, context);
   const ingredients = assignRoles(await describeIngredient(file, context), given);
-  const request = manifestRequestOf(ingredients, params, services.manifestDefaults);
+  const request = manifestRequestOf(ingredients, work, services.manifestDefaults);
   const { mediaType } = file.layout;
   const draft = await services.author.draft({ title: source.name, mediaType, ...request }, context.signal);
   const outcome = await copyAndSign({ file, draft, destinations }, work, context, services);

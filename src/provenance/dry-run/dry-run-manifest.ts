@@ -23,6 +23,7 @@ export function dryRunManifest({ assertions, actions }: CheckedAssertions): Mani
   const json = { title: 'dry run', relationship: 'parentOf', label: 'parent' };
   const parent = { json, store: null, isValidated: false, failures: [], warnings: [] };
   const request = {
+    identity: 'dry run',
     title: 'dry run',
     mediaType: 'application/octet-stream',
     assertions,

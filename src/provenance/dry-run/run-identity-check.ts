@@ -1,8 +1,9 @@
 import { inheritedChannel, serveParent, tellParent } from '#processes/parent.ts';
 import { signWithIdentity } from '../authoring/sign-manifest.ts';
 import { NO_TIME_STAMP } from '../authoring/time-stamps.ts';
-import { RemoteSigner } from '../remote-signer.ts';
 import { sdkProblem } from '../sdk/sdk-problem.ts';
+import type { Signer } from '../signer.ts';
+import { SignerClient } from '../signer-client.ts';
 import type { IdentityDescription } from '../signing-identity.ts';
 import type { ManifestProblem } from './dry-run-manifest.ts';
 import { dryRunManifest, judgeManifest } from './dry-run-manifest.ts';
@@ -11,12 +12,12 @@ import { dryRunManifest, judgeManifest } from './dry-run-manifest.ts';
 // validate it.
 
 serveParent(async (identity: IdentityDescription) => {
-  const signer = new RemoteSigner(identity);
-  signer.connect(inheritedChannel());
-  tellParent({ answer: await problemsOf(signer) });
+  const client = new SignerClient([identity]);
+  client.connect(inheritedChannel());
+  tellParent({ answer: await problemsOf(client.signerOf(identity.name)) });
 });
 
-async function problemsOf(signer: RemoteSigner): Promise<readonly ManifestProblem[]> {
+async function problemsOf(signer: Signer): Promise<readonly ManifestProblem[]> {
   const { signal } = new AbortController();
   try {
     const signature = { signer, timeStamps: null };

@@ -9,42 +9,49 @@ import {
   type ProtocolViolation,
   receiveFrames,
   type SignerAnswer,
+  type SignerClientState,
   type SignerOrder,
   STATUS,
   sendFrame,
   type ToSigner,
 } from '../signer-protocol.ts';
-import { describeIdentity } from '../signing-identity.ts';
+import { DEFAULT_IDENTITY, describeIdentity } from '../signing-identity.ts';
 import { loadSigningIdentity } from './load-signing-identity.ts';
 
-// The process that holds the signing key. It reads the identity's files, signs the data that its clients send, without
+// The process that holds the signing keys. It reads the files of identities, signs the data that its clients send, without
 // parsing it, and does nothing else.
 
 /** A process that sends requests. */
 interface Client {
-  readonly id: number;
   readonly channel: Socket;
+  /** The numbers of the keys that it may use: none while no input runs in it. */
+  keys: readonly number[];
+  /** Requests that came before the keys: what the service says comes by another way. */
+  readonly early: Frame[];
+  pendingCount: number;
 }
 
-let signer: Signer | null = null;
-const waitingClients: Client[] = [];
+/** The keys by their numbers; none before the identities were loaded. */
+const signers = new Map<number, Signer>();
+const clients = new Map<number, Client>();
 
 serveParent(async (message: ToSigner, channel) => {
   if (message.type === 'start') answerService(await start(message.order));
   else if (message.type === 'ping') answerService({ pong: true });
-  else if (channel !== undefined) welcome({ id: message.clientId, channel });
+  else if (message.type === 'allow') allow(message.client);
+  else if (channel !== undefined) welcome(message.client, channel);
 });
 
-async function start({ signing, dataDir, clientIds, expected }: SignerOrder): Promise<SignerAnswer> {
-  for (const [index, id] of clientIds.entries()) welcome({ id, channel: inheritedChannel(index) });
+async function start({ signing, dataDir, clients: inherited, expected }: SignerOrder): Promise<SignerAnswer> {
+  for (const [index, client] of inherited.entries()) welcome(client, inheritedChannel(index));
   try {
     const loaded = await loadSigningIdentity(signing, dataDir);
-    const identity = await describeIdentity(loaded, signing.private_key_path);
+    const identity = await describeIdentity(loaded, { name: DEFAULT_IDENTITY, key: 0 }, signing.private_key_path);
     if (expected !== null && expected.join() !== identity.certificateChain.join()) {
       throw new AppError('IDENTITY_REPLACED', { file: loaded.file });
     }
-    signer = loaded.signer;
-    for (const client of waitingClients.splice(0)) serve(client, signer);
+    signers.set(identity.key, loaded.signer);
+    for (const [clientId, client] of clients) serve(clientId, client);
     return { identity };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
@@ -52,45 +59,64 @@ async function start({ signing, dataDir, clientIds, expected }: SignerOrder): Pr
   }
 }
 
-function welcome(client: Client): void {
+function welcome({ clientId, keys }: SignerClientState, channel: Socket): void {
+  const client = { channel, keys, early: [], pendingCount: 0 };
+  clients.set(clientId, client);
   // The channel of a worker that exits fails.
-  client.channel.on('error', () => client.channel.destroy());
-  if (signer === null) waitingClients.push(client);
-  else serve(client, signer);
+  channel.on('error', () => channel.destroy());
+  channel.on('close', () => clients.delete(clientId));
+  if (signers.size > 0) serve(clientId, client);
 }
 
-/** Disconnects a client that violates the protocol, and reports it to the service: the process may be taken over. */
-function serve({ id, channel }: Client, ready: Signer): void {
-  let pendingCount = 0;
-  const refuse = (problem: string): void => {
-    tellParent<never, ProtocolViolation>({ event: { clientId: id, problem } });
-    channel.destroy();
-  };
+/** Changes the keys of a client, and answers what it asked before it had any. */
+function allow({ clientId, keys }: SignerClientState): void {
+  const client = clients.get(clientId);
+  if (client === undefined) return;
+  client.keys = keys;
+  if (keys.length === 0) return;
+  for (const request of client.early.splice(0)) void take(client, request);
+}
+
+function serve(clientId: number, client: Client): void {
   receiveFrames(
-    channel,
+    client.channel,
     MAX_REQUEST_BYTES,
     (request) => {
-      if (pendingCount >= MAX_PENDING_REQUESTS) return refuse('it sent more requests than it may have pending');
-      pendingCount += 1;
-      void answer(channel, ready, request).then(() => {
-        pendingCount -= 1;
-      });
+      if (client.pendingCount >= MAX_PENDING_REQUESTS) {
+        return refuse(clientId, client, 'it sent more requests than it may have pending');
+      }
+      client.pendingCount += 1;
+      if (client.keys.length === 0) client.early.push(request);
+      else void take(client, request);
     },
-    refuse,
+    (problem) => refuse(clientId, client, problem),
   );
 }
 
+/** Disconnects a client that violates the protocol, and reports it to the service: the process may be taken over. */
+function refuse(clientId: number, { channel }: Client, problem: string): void {
+  tellParent<never, ProtocolViolation>({ event: { clientId, problem } });
+  channel.destroy();
+}
+
 /** Signs and sends the answer. A client that does not read its answers gets no more of them. */
-async function answer(client: Socket, { sign }: Signer, { id, body }: Frame): Promise<void> {
-  let isSent: boolean;
+async function take(client: Client, request: Frame): Promise<void> {
+  // A request of the input before may come late, so another key is no violation.
+  const signer = client.keys.includes(request.code) ? signers.get(request.code) : undefined;
+  const isSent = sendFrame(client.channel, await answerOf(signer, request));
+  // A channel that is destroyed never drains, and nothing more is taken from it.
+  if (!isSent) await new Promise((resolve) => client.channel.once('drain', resolve));
+  client.pendingCount -= 1;
+}
+
+async function answerOf(signer: Signer | undefined, { id, body }: Frame): Promise<Frame> {
   try {
-    isSent = sendFrame(client, id, await sign(body));
+    if (signer === undefined) throw new Error('the input may not use it');
+    return { id, code: STATUS.signature, body: await signer.sign(body) };
   } catch (error) {
     const text = error instanceof Error ? error.message : 'unknown';
-    isSent = sendFrame(client, id, Buffer.from(`the key could not sign (${text})`), STATUS.failure);
+    return { id, code: STATUS.failure, body: Buffer.from(`the key could not sign (${text})`) };
   }
-  // A channel that is destroyed never drains, and nothing more is taken from it.
-  if (!isSent) await new Promise((resolve) => client.once('drain', resolve));
 }
 
 function answerService(answer: SignerAnswer): void {

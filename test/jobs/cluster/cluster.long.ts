@@ -321,6 +321,8 @@ describe('nodes of which the settings differ', () => {
 /** An identity as a signer process describes it. */
 function describedIdentity(certificate: string): IdentityDescription {
   return {
+    name: 'default',
+    key: 0,
     kind: 'configured',
     subject: 'CN=Signer',
     file: `/${certificate}.pem`,

@@ -26,7 +26,7 @@ export function testAuthor({
   timeStamps?: TimeStampSettings | null;
   trust?: TrustSource;
 } = {}): ManifestAuthor {
-  return createManifestAuthor({ signer, timeStamps, generator, trust });
+  return createManifestAuthor({ signerOf: () => signer, timeStamps, generator, trust });
 }
 
 /** A second of silence in 8-bit mono. */
@@ -56,6 +56,7 @@ export const plainParent: IngredientSource & { kind: 'plain' } = {
 /** A request with nothing in it but a parent that has no manifest. */
 export function requestWith(wishes: Partial<ManifestRequest> = {}): ManifestRequest {
   return {
+    identity: 'default',
     title: 'signed.wav',
     mediaType: 'audio/wav',
     assertions: [],

@@ -50,6 +50,7 @@ export async function signWithSidecar(
   const work: InputWork = {
     ...key,
     operation: 'c2pa-video',
+    identity: 'default',
     input: { type: 'local_file_path', path },
     output: null,
     params: { manifest: 'sidecar', ...params },

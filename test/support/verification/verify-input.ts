@@ -60,7 +60,7 @@ export async function verifyInput(
     trust: lists,
     ...(rubricsDir !== undefined && { rubricsDir }),
   };
-  const work: InputWork = { ...key, operation: 'verify', input, output: output ?? null, params };
+  const work: InputWork = { ...key, operation: 'verify', identity: null, input, output: output ?? null, params };
   try {
     return await verify.run(work, context, services as OperationServices);
   } finally {

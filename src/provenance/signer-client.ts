@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { Signer, SigningAlgorithm } from './signer.ts';
+import type { Signer } from './signer.ts';
 import {
   type Frame,
   MAX_ANSWER_BYTES,
@@ -16,29 +16,33 @@ const SIGN_TIMEOUT_MS = 30_000;
 
 /** A request that waits for its answer. */
 interface PendingRequest {
+  readonly identity: IdentityDescription;
   readonly data: Uint8Array;
   readonly resolve: (signature: Buffer) => void;
   readonly reject: (error: Error) => void;
   readonly timer: NodeJS.Timeout;
 }
 
-/** Signs with the key of the signer process, over a channel between this process and the signer. */
-export class RemoteSigner implements Signer {
-  readonly algorithm: SigningAlgorithm;
-  readonly certificateChain: readonly Buffer[];
-  readonly signatureSizeBytes: number;
+/** Signs with the keys of the signer process, over a channel between this process and the signer. */
+export class SignerClient {
   readonly #timeoutMs: number;
+  readonly #signers: ReadonlyMap<string, Signer>;
   readonly #pending = new Map<number, PendingRequest>();
   /** Requests that the signer has not answered, also those that timed out here. */
   readonly #sent = new Set<number>();
   #channel: Socket | null = null;
   #nextId = 1;
 
-  constructor({ algorithm, certificateChain, signatureSizeBytes }: IdentityDescription, timeoutMs = SIGN_TIMEOUT_MS) {
-    this.algorithm = algorithm;
-    this.certificateChain = certificateChain.map((der) => Buffer.from(der, 'base64'));
-    this.signatureSizeBytes = signatureSizeBytes;
+  constructor(identities: readonly IdentityDescription[], timeoutMs = SIGN_TIMEOUT_MS) {
     this.#timeoutMs = timeoutMs;
+    this.#signers = new Map(identities.map((identity) => [identity.name, this.#signerWith(identity)]));
+  }
+
+  /** Returns the signer of an identity, by its name. */
+  signerOf(name: string): Signer {
+    const signer = this.#signers.get(name);
+    if (signer === undefined) throw new Error(`there is no identity "${name}"`);
+    return signer;
   }
 
   /** Uses a channel to the signer, or to a restarted one. Pending requests are sent again. */
@@ -60,7 +64,17 @@ export class RemoteSigner implements Signer {
     this.#sendPending();
   }
 
-  sign(data: Uint8Array): Promise<Buffer> {
+  #signerWith(identity: IdentityDescription): Signer {
+    const { algorithm, certificateChain, signatureSizeBytes } = identity;
+    return {
+      algorithm,
+      certificateChain: certificateChain.map((der) => Buffer.from(der, 'base64')),
+      signatureSizeBytes,
+      sign: (data) => this.#sign(identity, data),
+    };
+  }
+
+  #sign(identity: IdentityDescription, data: Uint8Array): Promise<Buffer> {
     if (data.length > MAX_REQUEST_BYTES) {
       return Promise.reject(new Error(`no more than ${MAX_REQUEST_BYTES} bytes can be signed, not ${data.length}`));
     }
@@ -68,7 +82,7 @@ export class RemoteSigner implements Signer {
     this.#nextId = (id + 1) >>> 0;
     const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
     const timer = setTimeout(() => this.#timeOut(id), this.#timeoutMs);
-    this.#pending.set(id, { data, resolve, reject, timer });
+    this.#pending.set(id, { identity, data, resolve, reject, timer });
     this.#sendPending();
     return promise;
   }
@@ -76,21 +90,21 @@ export class RemoteSigner implements Signer {
   /** Sends the next requests, as many as the signer accepts at the same time. */
   #sendPending(): void {
     if (this.#channel === null) return;
-    for (const [id, { data }] of this.#pending) {
+    for (const [id, { identity, data }] of this.#pending) {
       if (this.#sent.size >= MAX_PENDING_REQUESTS) return;
       if (this.#sent.has(id)) continue;
       this.#sent.add(id);
-      sendFrame(this.#channel, id, data);
+      sendFrame(this.#channel, { id, code: identity.key, body: data });
     }
   }
 
-  #settle({ id, status, body }: Frame): void {
+  #settle({ id, code, body }: Frame): void {
     this.#sent.delete(id);
     this.#sendPending();
     const pending = this.#remove(id);
     if (pending === undefined) return;
-    if (status !== STATUS.signature) pending.reject(new Error(body.toString('utf8')));
-    else if (body.length === this.signatureSizeBytes) pending.resolve(body);
+    if (code !== STATUS.signature) pending.reject(new Error(body.toString('utf8')));
+    else if (body.length === pending.identity.signatureSizeBytes) pending.resolve(body);
     else pending.reject(new Error('the signer process sent a signature of another size'));
   }
 

@@ -9,9 +9,11 @@ import type { Config } from '#config/config.ts';
 import { configSchema } from '#config/config-schema.ts';
 import { Launcher } from '#processes/launcher.ts';
 import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate-profile.ts';
-import { RemoteSigner } from '#provenance/remote-signer.ts';
-import { checkIdentity, SignerProcess } from '#provenance/signer-process.ts';
+import type { Signer } from '#provenance/signer.ts';
+import { SignerClient } from '#provenance/signer-client.ts';
 import { MAX_PENDING_REQUESTS } from '#provenance/signer-protocol.ts';
+import { checkIdentity, type SignerAccess, SignerSupervisor } from '#provenance/signer-supervisor.ts';
+import { DEFAULT_IDENTITY } from '#provenance/signing-identity.ts';
 import { keptLog, until } from '../support/jobs/test-jobs.ts';
 import { type TestIdentityWishes, testIdentity, writeIdentity } from '../support/manifests/test-identity.ts';
 import { isRunning } from '../support/processes.ts';
@@ -38,15 +40,32 @@ async function configOf(folder: string, wishes: TestIdentityWishes = {}): Promis
   }) as Config;
 }
 
-async function startedSigner(t: TestContext, config: Config, options = {}): Promise<SignerProcess> {
-  const signer = await SignerProcess.start({ config, launcher: new Launcher(), log: keptLog(), ...options });
+async function startedSigner(t: TestContext, config: Config, options = {}): Promise<SignerSupervisor> {
+  const signer = await SignerSupervisor.start({ config, launcher: new Launcher(), log: keptLog(), ...options });
   t.after(() => signer.close());
   return signer;
 }
 
+/** A client in this process that may sign. */
+async function clientOf(t: TestContext, signer: SignerSupervisor, timeoutMs?: number): Promise<Signer> {
+  const { client, access } = await connectedClient(t, signer, timeoutMs);
+  access.allow(DEFAULT_IDENTITY);
+  return client.signerOf(DEFAULT_IDENTITY);
+}
+
+interface ConnectedClient {
+  readonly client: SignerClient;
+  readonly access: SignerAccess;
+}
+
 /** A client in this process, which takes every channel that it is given. Signing takes less than its time-out on any machine. */
-async function clientOf(t: TestContext, signer: SignerProcess, timeoutMs = 600_000): Promise<RemoteSigner> {
-  const client = new RemoteSigner(signer.identity, timeoutMs);
+async function connectedClient(
+  t: TestContext,
+  signer: SignerSupervisor,
+  timeoutMs = 600_000,
+  identities = [signer.identity],
+): Promise<ConnectedClient> {
+  const client = new SignerClient(identities, timeoutMs);
   const [own, others] = await socketPair(t);
   client.connect(own);
   t.after(() => own.destroy());
@@ -56,21 +75,23 @@ async function clientOf(t: TestContext, signer: SignerProcess, timeoutMs = 600_0
     channel._read(0);
     t.after(() => channel.destroy());
   };
-  signer.attach({ exited: new Promise(() => undefined), giveChannel, kill: assert.fail }, others);
-  return client;
+  const access = signer.attach({ exited: new Promise(() => undefined), giveChannel, kill: assert.fail }, others);
+  return { client, access };
 }
 
 /** A client that does not speak the protocol; `killed` settles when the signer has it killed. */
 async function hostileClientOf(
   t: TestContext,
-  signer: SignerProcess,
+  signer: SignerSupervisor,
 ): Promise<{ channel: Socket; killed: Promise<string> }> {
   const [channel, others] = await socketPair(t);
   channel.on('error', () => undefined);
   channel.resume();
   t.after(() => channel.destroy());
   const { promise: killed, resolve: kill } = Promise.withResolvers<string>();
-  signer.attach({ exited: new Promise(() => undefined), giveChannel: () => undefined, kill }, others);
+  signer
+    .attach({ exited: new Promise(() => undefined), giveChannel: () => undefined, kill }, others)
+    .allow(DEFAULT_IDENTITY);
   return { channel, killed };
 }
 
@@ -86,7 +107,7 @@ async function socketPair(t: TestContext): Promise<[Socket, Socket]> {
 
 describe('a signer in a process of its own', () => {
   for (const algorithm of ['es256', 'es512', 'ps256', 'ed25519'] as const) {
-    let opened: Promise<RemoteSigner> | undefined;
+    let opened: Promise<Signer> | undefined;
     // The channel is one of the suite, not of one test.
     const suite = { after: (end: () => void) => ends.push(end) } as unknown as TestContext;
     const ends: (() => void)[] = [];
@@ -180,6 +201,56 @@ describe('a signer in a process of its own', () => {
     await Promise.all([killed, closed]);
     const answerBytes = 9 + signer.identity.signatureSizeBytes;
     assert(channel.bytesRead <= MAX_PENDING_REQUESTS * answerBytes, 'it is answered no more than it may have pending');
+  });
+
+  test('signs while an input may use the key, and has what comes before or after it wait', async (t) => {
+    const signer = await startedSigner(t, await configOf(newFolder(t)));
+    const { client, access } = await connectedClient(t, signer);
+    const other = await clientOf(t, signer);
+    const signing = client.signerOf(DEFAULT_IDENTITY);
+    for (let round = 0; round < 2; round += 1) {
+      let isSigned = false;
+      const early = signing.sign(DATA).finally(() => {
+        isSigned = true;
+      });
+      for (let count = 0; count < 20; count += 1) await other.sign(DATA);
+      assert(!isSigned, 'no input runs that may use the key');
+      access.allow(DEFAULT_IDENTITY);
+      await early;
+      await signing.sign(DATA);
+      access.allow(null);
+      // Another client is answered behind what the signer was told before.
+      await other.sign(DATA);
+    }
+  });
+
+  test('knows again what each client may use when it was started again', async (t) => {
+    const signer = await startedSigner(t, await configOf(newFolder(t)));
+    const allowed = await clientOf(t, signer);
+    const { client, access } = await connectedClient(t, signer);
+    process.kill(signer.pid ?? 0, 'SIGKILL');
+    await allowed.sign(DATA);
+    let isSigned = false;
+    const early = client
+      .signerOf(DEFAULT_IDENTITY)
+      .sign(DATA)
+      .finally(() => {
+        isSigned = true;
+      });
+    for (let count = 0; count < 20; count += 1) await allowed.sign(DATA);
+    assert(!isSigned);
+    access.allow(DEFAULT_IDENTITY);
+    await early;
+  });
+
+  test('does not sign with another key than the one that the input may use', async (t) => {
+    const signer = await startedSigner(t, await configOf(newFolder(t)));
+    const other = { ...signer.identity, name: 'other', key: 1 };
+    const { client, access } = await connectedClient(t, signer, 600_000, [signer.identity, other]);
+    access.allow(DEFAULT_IDENTITY);
+    await client.signerOf(DEFAULT_IDENTITY).sign(DATA);
+    await assert.rejects(client.signerOf('other').sign(DATA), /the input may not use it/);
+    assert.throws(() => access.allow('other'), /an identity that is configured/);
   });
 
   test('signs hundreds of requests of one client that come at once', async (t) => {

@@ -30,8 +30,8 @@ const PING = { boundMs: 2 * PING_INTERVAL_MS, because: 'because it did not answe
 const MIN_RESTART_BACKOFF_MS = 50;
 const MAX_RESTART_BACKOFF_MS = 10_000;
 
-/** A process that signs with the key of the signer process. */
-interface SignerClient {
+/** A process that signs with the keys of the signer process. */
+interface SigningProcess {
   /** Settles when the process has exited. */
   readonly exited: Promise<unknown>;
   /** Sends the channel to a restarted signer to the client, and closes this process's copy. */
@@ -40,21 +40,27 @@ interface SignerClient {
   kill(because: string): void;
 }
 
+/** The right of one process to signatures. */
+export interface SignerAccess {
+  /** Lets the process sign with an identity, by its name, and with no other; null for none. */
+  allow(identity: string | null): void;
+}
+
 type SignerChild = Child<ToSigner, SignerAnswer, ProtocolViolation>;
 
-interface SignerProcessOptions {
+interface SignerOptions {
   readonly config: Config;
   readonly launcher: Launcher;
   readonly log: Log;
 }
 
 /**
- * Supervises the process that holds the signing key, and alone reads its file. It is restarted with exponential
+ * Supervises the process that holds the signing keys, and alone reads their files. It is restarted with exponential
  * back-off when it exits or hangs; its clients get new channels and send their pending requests again.
  */
-export class SignerProcess {
-  readonly #options: SignerProcessOptions;
-  readonly #clients = new Map<number, SignerClient>();
+export class SignerSupervisor {
+  readonly #options: SignerOptions;
+  readonly #clients = new Map<number, { readonly process: SigningProcess; keys: readonly number[] }>();
   #nextClientId = 1;
   #child: SignerChild | null = null;
   #identity: IdentityDescription | null = null;
@@ -63,14 +69,14 @@ export class SignerProcess {
   #restart: NodeJS.Timeout | undefined;
   readonly #pings: NodeJS.Timeout;
 
-  private constructor(options: SignerProcessOptions) {
+  private constructor(options: SignerOptions) {
     this.#options = options;
     this.#pings = setInterval(() => void this.#ping(), PING_INTERVAL_MS).unref();
   }
 
   /** Starts the signer. Throws an AppError that names the file, its problem, and the remedy. */
-  static async start(options: SignerProcessOptions): Promise<SignerProcess> {
-    const signer = new SignerProcess(options);
+  static async start(options: SignerOptions): Promise<SignerSupervisor> {
+    const signer = new SignerSupervisor(options);
     try {
       const child = signer.#launch();
       const answer = await signer.#begin(child);
@@ -95,13 +101,21 @@ export class SignerProcess {
     return this.#child?.pid;
   }
 
-  /** Connects a client through this end of its channel. Does nothing where the client could not be started. */
-  attach(client: SignerClient, channel: Socket | null): void {
-    if (channel === null) return;
+  /** Connects a process through this end of its channel; null where it could not be started. It may sign with nothing yet. */
+  attach(process: SigningProcess, channel: Socket | null): SignerAccess {
     const clientId = this.#nextClientId++;
-    this.#clients.set(clientId, client);
-    void client.exited.then(() => this.#clients.delete(clientId));
-    this.#child?.send({ type: 'client', clientId }, stopReading(channel));
+    const client = { process, keys: [] as readonly number[] };
+    if (channel !== null) {
+      this.#clients.set(clientId, client);
+      void process.exited.then(() => this.#clients.delete(clientId));
+      this.#child?.send({ type: 'client', client: { clientId, keys: client.keys } }, stopReading(channel));
+    }
+    return {
+      allow: (identity) => {
+        client.keys = identity === null ? [] : [this.#keyOf(identity)];
+        this.#child?.send({ type: 'allow', client: { clientId, keys: client.keys } });
+      },
+    };
   }
 
   close(): void {
@@ -111,18 +125,23 @@ export class SignerProcess {
     this.#child?.kill();
   }
 
+  #keyOf(name: string): number {
+    assert.equal(name, this.identity.name, 'an input signs with an identity that is configured');
+    return this.identity.key;
+  }
+
   #launch(): SignerChild {
     const clients = [...this.#clients.values()];
     const child: SignerChild = new Child(this.#options.launcher, PROCESS_URL, {
       execArgv: [YOUNG_GENERATION],
       limits: LIMITS,
       pipeCount: clients.length,
-      take: ({ clientId, problem }) => this.#clients.get(clientId)?.kill(`because ${problem}`),
+      take: ({ clientId, problem }) => this.#clients.get(clientId)?.process.kill(`because ${problem}`),
     });
     this.#child = child;
-    for (const [index, client] of clients.entries()) {
+    for (const [index, { process }] of clients.entries()) {
       const channel = child.channel(index);
-      if (channel !== null) client.giveChannel(stopReading(channel));
+      if (channel !== null) process.giveChannel(stopReading(channel));
     }
     return child;
   }
@@ -133,7 +152,7 @@ export class SignerProcess {
     const order = {
       signing: config.signing,
       dataDir: config.jobs.data_dir,
-      clientIds: [...this.#clients.keys()],
+      clients: Array.from(this.#clients, ([clientId, { keys }]) => ({ clientId, keys })),
       expected: this.#identity?.certificateChain ?? null,
     };
     return await child.ask({ type: 'start', order }, START);
@@ -175,8 +194,8 @@ export class SignerProcess {
  * Starts the process that holds the key, and has both official readers judge what it signs. Throws an AppError that names the
  * file, its problem, and the remedy.
  */
-export async function startSigner(options: SignerProcessOptions, trust: TrustLists): Promise<SignerProcess> {
-  const signer = await SignerProcess.start(options);
+export async function startSigner(options: SignerOptions, trust: TrustLists): Promise<SignerSupervisor> {
+  const signer = await SignerSupervisor.start(options);
   try {
     await checkIdentity(signer, options.launcher);
     logIdentity(signer.identity, trust, options.log);
@@ -215,7 +234,7 @@ const CHECK = { boundMs: 60_000, because: 'because it took too long' };
  * invalid. The SDK runs in a process of its own, without the key. A development identity is this program's own work, and
  * not checked at each start: that takes half a second of processor time.
  */
-export async function checkIdentity(signer: SignerProcess, launcher: Launcher): Promise<void> {
+export async function checkIdentity(signer: SignerSupervisor, launcher: Launcher): Promise<void> {
   const { file, kind } = signer.identity;
   if (kind === 'development') return;
   const problems = await judgeInProcess(signer, launcher);
@@ -229,13 +248,14 @@ export async function checkIdentity(signer: SignerProcess, launcher: Launcher): 
   });
 }
 
-async function judgeInProcess(signer: SignerProcess, launcher: Launcher): Promise<readonly ManifestProblem[]> {
+async function judgeInProcess(signer: SignerSupervisor, launcher: Launcher): Promise<readonly ManifestProblem[]> {
   const child = new Child<IdentityDescription, readonly ManifestProblem[]>(launcher, CHECK_PROCESS_URL, {
     execArgv: [],
     writable: [],
     pipeCount: 1,
   });
   const kill = (because: string) => child.kill(because);
-  signer.attach({ exited: child.exited, giveChannel: (next) => next.destroy(), kill }, child.channel());
+  const own = { exited: child.exited, giveChannel: (next: Socket) => next.destroy(), kill };
+  signer.attach(own, child.channel()).allow(signer.identity.name);
   return await child.askOnce(signer.identity, CHECK);
 }
