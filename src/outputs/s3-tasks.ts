@@ -68,7 +68,7 @@ async function inProcess(
 ): Promise<readonly string[]> {
   const writable = request.task.kind === 'roll-back' ? [request.task.dataDir] : [];
   const child = new Child<S3TaskRequest, S3TaskAnswer>(launcher, PROCESS_URL, { execArgv: [], s3: true, writable });
-  const answer = await child.askOnce(request, { boundMs, because: 'because it took too long' });
+  const answer = await child.askOnce('a task in S3', request, { boundMs, because: 'because it took too long' });
   if ('error' in answer) throw AppError.fromData(answer.error);
   return answer.addresses;
 }

@@ -6,7 +6,7 @@ import { exitOf, type Launcher, type LaunchOptions } from './launcher.ts';
 import { FIRST_CHANNEL, type ToService } from './parent.ts';
 import { type TreeUsage, usageOfTree } from './process-tree.ts';
 
-/** The end of a process. */
+/** The exit of a process. */
 export interface Exit {
   /** Ends the sentence "the process exited …". */
   readonly cause: string;
@@ -26,8 +26,8 @@ export interface Bounds {
 }
 
 interface ChildOptions<Event> extends LaunchOptions {
-  /** Takes what the process says beside its answers. */
-  readonly take?: (event: Event) => void;
+  /** Handles the messages of the process that are no answers. */
+  readonly onEvent?: (event: Event) => void;
 }
 
 /** The process tree is sampled this often while a request has a budget. */
@@ -35,6 +35,9 @@ const SAMPLE_INTERVAL_MS = 250;
 
 /** A sample counts as no more time than this: while the service itself is held up, the process may be, too. */
 const MAX_SAMPLE_MS = 1_000;
+
+/** Ends the sentence "the process exited …" where its messages are not of the protocol. */
+export const MALFORMED = 'because it sent a message that cannot be read';
 
 /** Ends the sentence "the process exited …" where no other reason is given. */
 const NOT_NEEDED = 'because it was no longer needed';
@@ -46,7 +49,7 @@ const NOT_NEEDED = 'because it was no longer needed';
 export class Child<Request, Answer, Event = never> {
   readonly #child: ChildProcess;
   readonly #leadsGroup: boolean;
-  readonly #take: (event: Event) => void;
+  readonly #onEvent: (event: Event) => void;
   readonly #exited = Promise.withResolvers<Exit>();
   #exit: Exit | null = null;
   #killedBecause: string | null = null;
@@ -55,12 +58,12 @@ export class Child<Request, Answer, Event = never> {
   #idleTimer: NodeJS.Timeout | undefined;
 
   /** Starts the process. Throws where the system gives none; where it tells that later, the process exits. */
-  constructor(launcher: Launcher, entry: URL, { take = () => undefined, ...options }: ChildOptions<Event>) {
+  constructor(launcher: Launcher, entry: URL, { onEvent = () => undefined, ...options }: ChildOptions<Event>) {
     this.#leadsGroup = options.detached ?? false;
-    this.#take = take;
+    this.#onEvent = onEvent;
     this.#child = launcher.launch(entry, options);
     this.#child.on('message', (message) => this.#receive(message as ToService<Answer, Event>));
-    this.#child.on('error', ({ message }) => this.#end(`because of an error (${message})`, null));
+    this.#child.on('error', ({ message }) => this.#recordExit(`because of an error (${message})`, null));
     this.#child.on('exit', (code, signal) => void this.#handleExit(code, signal));
     this.#keepAlive(false);
   }
@@ -79,7 +82,7 @@ export class Child<Request, Answer, Event = never> {
     return this.#answer !== null;
   }
 
-  /** The end of the process; null while it runs. */
+  /** The exit of the process; null while it runs. */
   get exit(): Exit | null {
     return this.#exit;
   }
@@ -110,8 +113,8 @@ export class Child<Request, Answer, Event = never> {
     this.#keepAlive(true);
     this.watch(boundMs, because);
     const sampling = overBudget && setInterval(this.#sampler(overBudget), SAMPLE_INTERVAL_MS);
-    this.send(request);
     try {
+      this.send(request);
       return await answer.promise;
     } finally {
       clearInterval(sampling);
@@ -121,30 +124,35 @@ export class Child<Request, Answer, Event = never> {
     }
   }
 
-  /** Sends the only request of a process, which is killed afterwards. Throws where it exits before it answers. */
-  async askOnce(request: Request, bounds: Bounds): Promise<Answer> {
+  /**
+   * Sends the only request of a process, which is killed afterwards. Throws where it exits before it answers; `task` begins the
+   * message.
+   */
+  async askOnce(task: string, request: Request, bounds: Bounds): Promise<Answer> {
     try {
       const answer = await this.ask(request, bounds);
-      if (answer === null) throw new Error(`a process exited ${this.#exit?.cause}, before it answered`);
+      if (answer === null) throw new Error(`${task} ended early: its process exited ${this.#exit?.cause}`);
       return answer;
     } finally {
       this.kill();
     }
   }
 
-  /** Kills the process after a while, unless its request is answered, or it is watched anew, before. */
+  /** Kills the process after a while, unless its request is answered, or it is watched anew, before. Ignored without a request. */
   watch(boundMs: number, because: string): void {
+    if (this.#answer === null) return;
     clearTimeout(this.#watchdog);
     this.#watchdog = setTimeout(() => this.kill(because), boundMs);
   }
 
-  /** Has the time of the watch begin again. */
+  /** Restarts the watchdog. */
   renewWatch(): void {
     this.#watchdog?.refresh();
   }
 
-  /** Calls a function when no request has come for a while; not before the process exits, or another request comes. */
+  /** Calls a function after a time without a request. The process's exit or a new request cancels it. */
   whenIdle(idleMs: number, then: () => void): void {
+    if (!this.isAlive) return;
     clearTimeout(this.#idleTimer);
     this.#idleTimer = setTimeout(then, idleMs).unref();
   }
@@ -152,6 +160,8 @@ export class Child<Request, Answer, Event = never> {
   /** Kills the process and, where it leads a group, what it started. `because` ends the sentence "the process exited …". */
   kill(because = NOT_NEEDED): void {
     this.#killedBecause ??= because;
+    // Whoever waits for the exit sees it.
+    if (this.#exit === null) this.#keepAlive(true);
     this.#killNow();
   }
 
@@ -174,9 +184,15 @@ export class Child<Request, Answer, Event = never> {
     }
   }
 
+  /** Kills a process whose message is none: it was taken over. */
   #receive(message: ToService<Answer, Event>): void {
-    if ('answer' in message) this.#answer?.resolve(message.answer);
-    else this.#take(message.event);
+    try {
+      if ('event' in message) this.#onEvent(message.event);
+      else if (message.answer === null || message.answer === undefined) throw new Error('an answer is missing');
+      else this.#answer?.resolve(message.answer);
+    } catch {
+      this.kill(MALFORMED);
+    }
   }
 
   #sampler(overBudget: (usage: TreeUsage | null, elapsedMs: number) => string | null): () => void {
@@ -195,10 +211,13 @@ export class Child<Request, Answer, Event = never> {
     if (this.#leadsGroup) this.#killNow();
     if (this.#child.connected) await once(this.#child, 'disconnect');
     const end = exitOf(code, signal);
-    this.#end(end.signal === null ? `with the exit code ${end.code}` : `by the signal ${end.signal}`, end.signal);
+    this.#recordExit(
+      end.signal === null ? `with the exit code ${end.code}` : `by the signal ${end.signal}`,
+      end.signal,
+    );
   }
 
-  #end(cause: string, signal: NodeJS.Signals | null): void {
+  #recordExit(cause: string, signal: NodeJS.Signals | null): void {
     if (this.#exit !== null) return;
     clearTimeout(this.#watchdog);
     clearTimeout(this.#idleTimer);

@@ -77,7 +77,7 @@ export async function signAgainIfLarger<Result>(step: () => Promise<Result>): Pr
 /** Creates an author of manifests. */
 export function createManifestAuthor({ generator, signerOf, timeStamps, trust }: ManifestAuthorParts): ManifestAuthor {
   const stamps = timeStamps === null ? null : new TimeStamps(timeStamps);
-  const measureSize = createSizeMeter(signerOf);
+  const measureSize = createSizeMeter();
   return {
     async draft(request, signal) {
       const signer = signerOf(request.identity);
@@ -136,7 +136,7 @@ function draftOf(contents: ManifestContents, signature: Signature, measureSize: 
   return {
     warnings: allOf(contents.ingredients).flatMap(({ warnings }) => warnings),
     async measure(placeholders, signal) {
-      const plainBytes = await measureSize(contents, placeholders, signal);
+      const plainBytes = await measureSize(contents, signature.signer, placeholders, signal);
       if (space.problems.length === 0) space = await reserveTimeStamp(signature, signal);
       sizeBytes = plainBytes + space.sizeBytes;
       return sizeBytes;
@@ -158,6 +158,7 @@ const PLACEHOLDERS: UniqueValues = { now: new Date(0), instanceId: 'xmp:iid:0000
 /** Returns the size in bytes of a signed manifest store without a time-stamp. */
 type SizeMeter = (
   contents: ManifestContents,
+  signer: Signer,
   placeholders: readonly LateAssertion[],
   signal: AbortSignal,
 ) => Promise<number>;
@@ -166,16 +167,15 @@ type SizeMeter = (
  * Creates a meter, which signs a manifest of the same size with zeros. A batch of files needs nearly the same
  * manifest over and over, so sizes are cached by what determines them.
  */
-function createSizeMeter(signerOf: ManifestAuthorParts['signerOf']): SizeMeter {
+function createSizeMeter(): SizeMeter {
   const cache = new Map<string, number>();
-  return async (contents, placeholders, signal) => {
+  return async (contents, signer, placeholders, signal) => {
     const definition = completeManifest(defineManifest(normalizedContents(contents), PLACEHOLDERS), placeholders);
-    const { identity } = contents.request;
-    const key = `${identity} ${keyOf(definition)}`;
+    const key = `${contents.request.identity} ${keyOf(definition)}`;
     const known = cache.get(key);
     if (known !== undefined) return known;
 
-    const sizeBytes = (await signForSize(definition, signerOf(identity), signal)).length;
+    const sizeBytes = (await signForSize(definition, signer, signal)).length;
     addToCache(cache, key, sizeBytes);
     return sizeBytes;
   };

@@ -112,6 +112,7 @@ export class SignerSupervisor {
     }
     return {
       allow: (identity) => {
+        if (identity === null && client.keys.length === 0) return;
         client.keys = identity === null ? [] : [this.#keyOf(identity)];
         this.#child?.send({ type: 'allow', client: { clientId, keys: client.keys } });
       },
@@ -136,7 +137,7 @@ export class SignerSupervisor {
       execArgv: [YOUNG_GENERATION],
       limits: LIMITS,
       pipeCount: clients.length,
-      take: ({ clientId, problem }) => this.#clients.get(clientId)?.process.kill(`because ${problem}`),
+      onEvent: ({ clientId, problem }) => this.#clients.get(clientId)?.process.kill(`because ${problem}`),
     });
     this.#child = child;
     for (const [index, { process }] of clients.entries()) {
@@ -257,5 +258,5 @@ async function judgeInProcess(signer: SignerSupervisor, launcher: Launcher): Pro
   const kill = (because: string) => child.kill(because);
   const own = { exited: child.exited, giveChannel: (next: Socket) => next.destroy(), kill };
   signer.attach(own, child.channel()).allow(signer.identity.name);
-  return await child.askOnce(signer.identity, CHECK);
+  return await child.askOnce('the check of the signing identity', signer.identity, CHECK);
 }

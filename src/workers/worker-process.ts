@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { type Config, withoutSecrets } from '#config/config.ts';
 import { writableFolders } from '#config/protected-paths.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
-import { Child, type Exit } from '#processes/child.ts';
+import { Child, type Exit, MALFORMED } from '#processes/child.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import { lowerPriority } from '#processes/process-tree.ts';
 import type { SignerAccess, SignerSupervisor } from '#provenance/signer-supervisor.ts';
@@ -84,7 +84,7 @@ export class WorkerProcess {
       writable: writableFolders(config),
       limits: kernelLimitsOf(config.worker.budgets),
       pipeCount: signer === undefined ? 0 : 1,
-      take: (message) => this.#take(message),
+      onEvent: (message) => this.#take(message),
     });
     this.#started = this.#start({
       type: 'start',
@@ -196,7 +196,12 @@ export class WorkerProcess {
     );
     this.#run = null;
     this.#signing?.allow(null);
-    return answer === null ? this.#endedBy(run) : this.#endRun(run, answer);
+    try {
+      if (answer !== null) return this.#endRun(run, answer);
+    } catch {
+      this.kill(MALFORMED);
+    }
+    return this.#endedBy(run, await this.#child.exited);
   }
 
   #abort(run: WorkerRun): void {
@@ -228,7 +233,7 @@ export class WorkerProcess {
     }
   }
 
-  /** Has the silence begin anew. After an abort the bound counts from the abort, whatever the worker still says. */
+  /** Restarts the silence timeout. After an abort the bound counts from the abort, whatever the worker still says. */
   #heard({ hooks }: WorkerRun): void {
     if (!hooks.signal.aborted) this.#child.renewWatch();
   }
@@ -251,9 +256,8 @@ export class WorkerProcess {
   }
 
   /** Returns how a run ended with the process. */
-  #endedBy(run: WorkerRun): RunResult {
-    const { exit } = this.#child;
-    const isForMemory = exit !== null && !exit.wasKilled && OUT_OF_MEMORY_SIGNALS.has(exit.signal);
+  #endedBy(run: WorkerRun, { wasKilled, signal }: Exit): RunResult {
+    const isForMemory = !wasKilled && OUT_OF_MEMORY_SIGNALS.has(signal);
     const excess = run.excess ?? (isForMemory ? run.presumedMemoryExcess : null);
     return excess === null
       ? { type: 'process-exited', exitCause: this.exitCause ?? '', wasReady: this.#isReady }

@@ -93,7 +93,8 @@ export class WorkerRun {
     const before = this.#last;
     this.#last = usage ?? before;
     if (before !== null && this.#last !== null) this.#charge(before, this.#last, elapsedMs);
-    this.#excess = excessOf(this.#budgets, this.#usage, this.#last);
+    // The first one counts: a process that is being killed for it has let its memory go.
+    this.#excess ??= excessOf(this.#budgets, this.#usage, this.#last);
     return this.#excess?.budget ?? null;
   }
 

@@ -147,6 +147,10 @@ describe('the time that an input may spend in one phase', () => {
     assert.equal(excessAfter(['staged', 0, 1_000], ['staged', 0, 1_000])?.used, 2);
   });
 
+  test('stays exceeded when the process, which is being killed, uses nothing any more or says more', () => {
+    assert.equal(excessAfter(['resolved', 0, 1_100], ['staged', 0, 0])?.phase, 'resolved');
+  });
+
   test('is longer for an input that has opened more', () => {
     assert.equal(excessAfter(['resolved', 1, 61_000]), null);
     assert.equal(excessAfter(['resolved', 1, 61_100])?.limit, 61);

@@ -6,6 +6,7 @@ import type { JobResultResponse } from '#contract/job.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { InputAttempt } from '#jobs/job.ts';
 import { Jobs } from '#jobs/jobs.ts';
+import type { OperationName } from '#operations/operation.ts';
 import { Telemetry } from '#telemetry/telemetry.ts';
 import {
   configFor,
@@ -270,6 +271,29 @@ describe('input workers', () => {
         [1, 2, 3],
       );
     }
+  });
+
+  test('a worker that sends what is none of its messages is killed, and its input fails', async () => {
+    const jobs = await sharedJobs();
+    const said = [
+      '7',
+      '"answer"',
+      '{}',
+      '{"answer":null}',
+      '{"answer":{"type":"ready"}}',
+      '{"answer":{"type":"failed"}}',
+    ];
+    for (const message of said) {
+      const job = await ended(jobs, (await jobs.submit(scripts([`say ${message}`]))).job_id);
+      assert.equal(job.results[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS', message);
+      assert.match(String(job.results[0]?.error), /because it sent a message that cannot be read/);
+    }
+  });
+
+  test('an operation that only a newer release has is left to the worker', async () => {
+    const jobs = await sharedJobs();
+    const later = scripts(['progress 1'], { operation: 'later' as OperationName });
+    assert.equal((await ended(jobs, (await jobs.submit(later)).job_id)).status, 'succeeded');
   });
 
   test('an input that crashes its worker three times is logged and counted as failed once', async (t) => {

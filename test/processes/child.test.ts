@@ -5,13 +5,13 @@ import { Child } from '#processes/child.ts';
 import { Launcher } from '#processes/launcher.ts';
 
 /** `talk` says something all the time, and never answers. */
-export type Script = 'answer' | 'exit' | 'hang' | 'talk' | 'last words';
+export type Script = 'answer' | 'exit' | 'hang' | 'talk' | 'last words' | 'garble' | 'answer nothing';
 
 const SCRIPTED = new URL('./scripted-child.ts', import.meta.url);
 const LONG = { boundMs: 3_600_000, because: 'because an hour is over' };
 
-function start(take?: (event: string) => void): Child<Script, Script, string> {
-  return new Child(new Launcher(), SCRIPTED, { execArgv: [], ...(take && { take }) });
+function start(onEvent?: (event: string) => void): Child<Script, Script, string> {
+  return new Child(new Launcher(), SCRIPTED, { execArgv: [], ...(onEvent && { onEvent }) });
 }
 
 describe('a child process', () => {
@@ -71,6 +71,14 @@ describe('a child process', () => {
     const child = start((word) => void words.push(word));
     assert.equal(await child.ask('last words', LONG), null);
     assert.equal(words.at(-1), 'word 99');
+  });
+
+  test('is killed when it sends what is no message', async () => {
+    for (const script of ['garble', 'answer nothing'] as const) {
+      const child = start();
+      assert.equal(await child.ask(script, LONG), null);
+      assert.equal(child.exit?.cause, 'because it sent a message that cannot be read');
+    }
   });
 
   test('calls when it was idle, and not while a request is open', async () => {

@@ -5,7 +5,9 @@ import type { Script } from './child.test.ts';
 serveParent((script: Script) => {
   if (script === 'exit') process.exit(7);
   if (script === 'hang') for (;;);
-  if (script === 'talk') setInterval(() => tellParent({ event: 'still here' }), 10);
+  if (script === 'garble') process.send?.('answer');
+  else if (script === 'answer nothing') tellParent({ answer: null });
+  else if (script === 'talk') setInterval(() => tellParent({ event: 'still here' }), 10);
   else if (script === 'last words') {
     for (let word = 0; word < 100; word += 1) tellParent({ event: `word ${word}` });
     process.kill(process.pid, 'SIGTERM');

@@ -2,7 +2,7 @@ import type { ApiInputRef } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { requestedName } from '#inputs/input-name.ts';
 import type { ByteProgress, OperationOutcome } from '#operations/operation.ts';
-import { operationNamed } from '#operations/registry.ts';
+import { operations } from '#operations/registry.ts';
 import { DEFAULT_IDENTITY } from '#provenance/signing-identity.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { RunReport } from '#telemetry/run-report.ts';
@@ -153,7 +153,8 @@ export class InputRuns {
 
 /** Returns the name of the identity that an input signs with; null where it signs nothing. */
 function identityOf({ operation }: JobRequest): string | null {
-  return operationNamed(operation).signs ? DEFAULT_IDENTITY : null;
+  // Another release may have recorded an operation that this one does not know: the worker refuses it.
+  return operations.some(({ name, signs }) => signs && name === operation) ? DEFAULT_IDENTITY : null;
 }
 
 /** The result of a run that is the result of its input, or a failure that may be retried. */

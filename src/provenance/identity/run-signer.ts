@@ -26,7 +26,7 @@ interface Client {
   readonly channel: Socket;
   /** The numbers of the keys that it may use: none while no input runs in it. */
   keys: readonly number[];
-  /** Requests that came before the keys: what the service says comes by another way. */
+  /** Requests that arrived before their key was allowed, which the service says over another channel. */
   readonly early: Frame[];
   pendingCount: number;
 }
@@ -68,13 +68,12 @@ function welcome({ clientId, keys }: SignerClientState, channel: Socket): void {
   if (signers.size > 0) serve(clientId, client);
 }
 
-/** Changes the keys of a client, and answers what it asked before it had any. */
+/** Changes the keys of a client, and answers requests that waited for them. */
 function allow({ clientId, keys }: SignerClientState): void {
   const client = clients.get(clientId);
   if (client === undefined) return;
   client.keys = keys;
-  if (keys.length === 0) return;
-  for (const request of client.early.splice(0)) void take(client, request);
+  for (const request of client.early.splice(0)) take(clientId, client, request);
 }
 
 function serve(clientId: number, client: Client): void {
@@ -86,8 +85,7 @@ function serve(clientId: number, client: Client): void {
         return refuse(clientId, client, 'it sent more requests than it may have pending');
       }
       client.pendingCount += 1;
-      if (client.keys.length === 0) client.early.push(request);
-      else void take(client, request);
+      take(clientId, client, request);
     },
     (problem) => refuse(clientId, client, problem),
   );
@@ -99,20 +97,26 @@ function refuse(clientId: number, { channel }: Client, problem: string): void {
   channel.destroy();
 }
 
-/** Signs and sends the answer. A client that does not read its answers gets no more of them. */
-async function take(client: Client, request: Frame): Promise<void> {
-  // A request of the input before may come late, so another key is no violation.
+/** Answers a request whose key is allowed, and keeps another one until it is: no more of them than one may be large. */
+function take(clientId: number, client: Client, request: Frame): void {
   const signer = client.keys.includes(request.code) ? signers.get(request.code) : undefined;
+  if (signer !== undefined) return void answer(client, signer, request);
+  client.early.push(request);
+  const keptBytes = client.early.reduce((sum, { body }) => sum + body.length, 0);
+  if (keptBytes > MAX_REQUEST_BYTES) refuse(clientId, client, 'it sent too much for keys that its input may not use');
+}
+
+/** Signs and sends the answer. A client that does not read its answers gets no more of them. */
+async function answer(client: Client, signer: Signer, request: Frame): Promise<void> {
   const isSent = sendFrame(client.channel, await answerOf(signer, request));
   // A channel that is destroyed never drains, and nothing more is taken from it.
   if (!isSent) await new Promise((resolve) => client.channel.once('drain', resolve));
   client.pendingCount -= 1;
 }
 
-async function answerOf(signer: Signer | undefined, { id, body }: Frame): Promise<Frame> {
+async function answerOf({ sign }: Signer, { id, body }: Frame): Promise<Frame> {
   try {
-    if (signer === undefined) throw new Error('the input may not use it');
-    return { id, code: STATUS.signature, body: await signer.sign(body) };
+    return { id, code: STATUS.signature, body: await sign(body) };
   } catch (error) {
     const text = error instanceof Error ? error.message : 'unknown';
     return { id, code: STATUS.failure, body: Buffer.from(`the key could not sign (${text})`) };

@@ -86,6 +86,11 @@ const steps: Readonly<Record<string, Step>> = {
     renameSync(`${pidFile}.new`, pidFile);
   },
   exit: (code) => process.exit(Number(code)),
+  /** Sends the service what no worker sends, as one that was taken over may. */
+  say: (json) => {
+    process.send?.(JSON.parse(json));
+    return sleep(FOR_EVER_MS);
+  },
   fail: (path) => {
     throw new AppError('SOURCE_NOT_FOUND', { path });
   },
