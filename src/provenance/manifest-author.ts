@@ -25,7 +25,7 @@ import type { TrustLists, TrustSource } from './trust-lists.ts';
 
 export type { SignedManifest, TimeStampSettings };
 
-/** Makes manifests with the official SDK and the configured identities. The only code path to a signature. */
+/** Makes manifests with the official SDK and the configured identities. The only code path from an input to a signature. */
 export interface ManifestAuthor {
   /**
    * Reads the ingredients and fixes everything but the late assertions. Ingredients that cannot be read in full are

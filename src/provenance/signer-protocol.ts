@@ -7,7 +7,7 @@ import type { IdentityDescription } from './signing-identity.ts';
 // The service and the signer process exchange messages over the IPC channel. Clients of the signer send frames over a channel
 // of their own: a request holds the data to sign, an answer the signature.
 
-/** The first message to the signer process, the only process that gets the passphrase. */
+/** The first message to the signer process, the only process that the service gives the passphrase to. */
 export interface SignerOrder {
   readonly signing: Config['signing'];
   readonly dataDir: string;

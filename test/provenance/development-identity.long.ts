@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
-import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { createPublicKey, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -57,7 +57,7 @@ describe('the development identity', () => {
     const [leaf, authority, key] = pemBlocks(readFileSync(file, 'utf8')).map(({ pem }) => pem);
     const chain = [new X509Certificate(leaf as string), new X509Certificate(authority as string)] as const;
     assert.deepEqual(
-      await certificateProblems(chain, createPrivateKey(key as string), signer.algorithm, new Date()),
+      await certificateProblems(chain, createPublicKey(key as string), signer.algorithm, new Date()),
       [],
     );
     assert(chain[0].validToDate.getTime() - chain[0].validFromDate.getTime() <= 366 * DAY_MS);

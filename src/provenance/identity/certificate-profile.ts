@@ -35,14 +35,14 @@ const CURVES: Readonly<Record<string, string>> = { es256: 'prime256v1', es384: '
  */
 export async function certificateProblems(
   chain: readonly X509Certificate[],
-  key: KeyObject,
+  publicKey: KeyObject,
   algorithm: SigningAlgorithm,
   now: Date,
 ): Promise<string[]> {
   const [leaf] = chain;
   if (leaf === undefined) return ['it holds no certificate'];
-  if (!leaf.checkPrivateKey(key)) {
-    const fitting = chain.findIndex((certificate) => certificate.checkPrivateKey(key));
+  if (!leaf.publicKey.equals(publicKey)) {
+    const fitting = chain.findIndex((certificate) => certificate.publicKey.equals(publicKey));
     if (fitting > 0)
       return [
         `the private key fits certificate ${fitting + 1}, not the first. Put the leaf first, then what certifies it`,

@@ -40,8 +40,8 @@ export function algorithmsOfKey(key: KeyObject): readonly SigningAlgorithm[] {
 }
 
 /**
- * Creates a signer with a private key in memory. It signs on libuv's thread pool, unless that would take longer
- * than the signature.
+ * Creates a signer with a private key in memory; with a key of ECDSA, Node signs as `r ‖ s` from then on. It signs on libuv's
+ * thread pool, unless that would take longer than the signature.
  */
 export function createKeySigner(
   privateKey: KeyObject,

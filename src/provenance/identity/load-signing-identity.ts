@@ -1,4 +1,4 @@
-import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { createPrivateKey, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -43,7 +43,7 @@ async function loadConfiguredIdentity(files: IdentityFiles): Promise<SigningIden
   const key = privateKeyOf(await readPem(files.privateKeyPath), files);
   const algorithm = chooseAlgorithm(key, files);
   const now = new Date();
-  const problems = await certificateProblems(chain, key, algorithm, now);
+  const problems = await certificateProblems(chain, createPublicKey(key), algorithm, now);
   if (problems.length > 0) throw invalid(files.certificatePath, problems);
 
   const [leaf] = chain;
