@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { InputAttempt } from '#jobs/job.ts';
+import type { OperationName } from '#operations/operation.ts';
+import { Telemetry } from '#telemetry/telemetry.ts';
+import { ended, keptLog, scripts, shared, startedJobs, until } from '../support/jobs/test-jobs.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+/** The lines that the `append` steps of scripts wrote: input, attempt, process. */
+async function linesOf(file: string): Promise<{ input: number; attempt: number; pid: number }[]> {
+  const text = await readFile(file, 'utf8').catch(() => '');
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => line.split(' ').map(Number))
+    .map(([input = -1, attempt = -1, pid = -1]) => ({ input, attempt, pid }));
+}
+
+const log = keptLog();
+
+/** For tests that leave nothing running. */
+const sharedJobs = shared((scope) => startedJobs(scope, { log }));
+
+describe('input workers', () => {
+  test('an input that crashes its worker three times fails alone', async () => {
+    const folder = temporaryFolder();
+    const jobs = await sharedJobs();
+    const crash = (how: string, name: string) => `append ${join(folder, name)}; ${how}`;
+    const inputs = ['progress 1', crash('crash SIGSEGV', 'segv'), crash('exit 7', 'exit'), 'sleep 20', 'progress 1'];
+    const job = await ended(jobs, (await jobs.submit(scripts(inputs))).job_id);
+    assert.deepEqual(
+      job.results.map(({ status }) => status),
+      ['succeeded', 'failed', 'failed', 'succeeded', 'succeeded'],
+    );
+    assert.equal(job.results[1]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
+    assert.match(String(job.results[1]?.error), /SIGSEGV/);
+    assert.match(String(job.results[2]?.error), /exit code 7/);
+    for (const name of ['segv', 'exit']) {
+      assert.deepEqual(
+        (await linesOf(join(folder, name))).map(({ attempt }) => attempt),
+        [1, 2, 3],
+      );
+    }
+  });
+
+  test('a worker that sends what is none of its messages is killed, and its input fails', async () => {
+    const jobs = await sharedJobs();
+    const said = [
+      '7',
+      '"answer"',
+      '{}',
+      '{"answer":null}',
+      '{"answer":{"type":"ready"}}',
+      '{"answer":{"type":"failed"}}',
+    ];
+    for (const message of said) {
+      const job = await ended(jobs, (await jobs.submit(scripts([`say ${message}`]))).job_id);
+      assert.equal(job.results[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS', message);
+      assert.match(String(job.results[0]?.error), /because it sent a message that cannot be read/);
+    }
+  });
+
+  test('an operation that only a newer release has is left to the worker', async () => {
+    const jobs = await sharedJobs();
+    const later = scripts(['progress 1'], { operation: 'later' as OperationName });
+    assert.equal((await ended(jobs, (await jobs.submit(later)).job_id)).status, 'succeeded');
+  });
+
+  test('an input that crashes its worker three times is logged and counted as failed once', async (t) => {
+    const log = keptLog();
+    const telemetry: Telemetry = new Telemetry(() => jobs.state(), null);
+    const jobs = await startedJobs(t, { log, telemetry });
+    await ended(jobs, (await jobs.submit(scripts(['exit 7']))).job_id);
+    const failures = log.lines.filter(({ message }) => message === 'input failed');
+    assert.deepEqual(
+      failures.map(({ fields }) => (fields as { reason?: string }).reason),
+      ['INPUT_ENDED_PROCESS'],
+    );
+    const metrics = await telemetry.metrics.render();
+    const runsThat = (end: string) => metrics.match(new RegExp(`input_runs_total\\{.*end="${end}"\\} (.*)`))?.[1];
+    assert.deepEqual([runsThat('stopped'), runsThat('failed')], ['2', '1']);
+  });
+
+  test('what a claim may have left behind is removed when it failed or its worker is gone, and all of it at the start', async (t) => {
+    const cleared: unknown[] = [];
+    const clearStagings = async (claim?: InputAttempt) => void cleared.push(claim?.attempt);
+    const jobs = await startedJobs(t, { clearStagings });
+    await ended(jobs, (await jobs.submit(scripts(['exit 1']))).job_id);
+    await ended(jobs, (await jobs.submit(scripts(['progress 1', 'fail /x']))).job_id);
+    assert.deepEqual(cleared, [undefined, 1, 2, 3, 1]);
+  });
+
+  test('a worker that gives no sign of progress is killed, and its input fails', async (t) => {
+    const jobs = await startedJobs(t, { workerTimeouts: { silenceMs: 100 } });
+    const job = await ended(jobs, (await jobs.submit(scripts(['sleep for-ever']))).job_id);
+    assert.equal(job.results[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
+  });
+
+  test('workers stay for the next input, unless they are tainted', async (t) => {
+    const folder = temporaryFolder();
+    const log = join(folder, 'log');
+    const jobs = await startedJobs(t, { maxRunningInputs: 1 });
+    await ended(jobs, (await jobs.submit(scripts([`append ${log}`, `append ${log}; taint`, `append ${log}`]))).job_id);
+    const [first, second, third] = (await linesOf(log)).map(({ pid }) => pid);
+    assert.equal(first, second);
+    assert.notEqual(second, third);
+  });
+
+  test('a worker in which an input could not be signed is replaced, so that the next attempt gets another one', async (t) => {
+    const folder = temporaryFolder();
+    const log = join(folder, 'log');
+    const jobs = await startedJobs(t, { maxRunningInputs: 1 });
+    await ended(jobs, (await jobs.submit(scripts([`append ${log}; break-signing`]))).job_id);
+    const signed = await ended(jobs, (await jobs.submit(scripts([`append ${log}; sign`]))).job_id);
+    assert.equal(signed.status, 'succeeded');
+    const [breaking, failing, succeeding, ...more] = (await linesOf(log)).map(({ pid }) => pid);
+    assert.equal(breaking, failing);
+    assert.notEqual(failing, succeeding);
+    assert.deepEqual(more, []);
+  });
+
+  test('a signal to the whole process group does not end them', async (t) => {
+    const folder = temporaryFolder();
+    const [log, signalled] = [join(folder, 'log'), join(folder, 'signalled')];
+    const jobs = await startedJobs(t, { maxRunningInputs: 1 });
+    const { job_id: jobId } = await jobs.submit(scripts([`append ${log}; wait-for ${signalled}; append ${log}`]));
+    await until(async () => (await linesOf(log)).length > 0);
+    const [line] = await linesOf(log);
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(line?.pid ?? 0, signal);
+    await writeFile(signalled, '');
+    await ended(jobs, jobId);
+    assert.deepEqual(
+      (await linesOf(log)).map(({ attempt }) => attempt),
+      [1, 1],
+    );
+  });
+});
