@@ -243,7 +243,7 @@ describe('the player', () => {
     pressed.resolve();
     const timeline = page.getByRole('slider').first();
     await timeline.locator('rect.trusted').nth(2).waitFor({ state: 'attached' });
-    // What lies below the pointer moves when the button goes: a timeline there would take that for a choice.
+    // Elements below the pointer move when the button goes: a timeline there would take that for a choice.
     await page.mouse.move(0, 0);
     await timeline.press('Home');
     await timeline.press('ArrowRight');

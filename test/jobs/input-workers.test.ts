@@ -1,22 +1,12 @@
 import assert from 'node:assert/strict';
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { InputAttempt } from '#jobs/job.ts';
 import type { OperationName } from '#operations/operation.ts';
 import { Telemetry } from '#telemetry/telemetry.ts';
-import { ended, keptLog, scripts, shared, startedJobs, until } from '../support/jobs/test-jobs.ts';
+import { ended, keptLog, linesOf, scripts, shared, startedJobs, until } from '../support/jobs/test-jobs.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-
-/** The lines that the `append` steps of scripts wrote: input, attempt, process. */
-async function linesOf(file: string): Promise<{ input: number; attempt: number; pid: number }[]> {
-  const text = await readFile(file, 'utf8').catch(() => '');
-  return text
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => line.split(' ').map(Number))
-    .map(([input = -1, attempt = -1, pid = -1]) => ({ input, attempt, pid }));
-}
 
 const log = keptLog();
 

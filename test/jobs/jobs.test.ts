@@ -10,6 +10,7 @@ import {
   ended,
   HANG_MS,
   keptLog,
+  linesOf,
   NO_LOG,
   resultsOf,
   SCRIPTED_WORKER,
@@ -21,16 +22,6 @@ import {
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const NEVER = new AbortController().signal;
-
-/** The lines that the `append` steps of scripts wrote: input, attempt, process. */
-async function linesOf(file: string): Promise<{ input: number; attempt: number; pid: number }[]> {
-  const text = await readFile(file, 'utf8').catch(() => '');
-  return text
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => line.split(' ').map(Number))
-    .map(([input = -1, attempt = -1, pid = -1]) => ({ input, attempt, pid }));
-}
 
 const log = keptLog();
 

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -107,4 +108,14 @@ export async function until(condition: () => boolean | Promise<boolean>): Promis
     if (Date.now() > deadline) throw new Error('what was waited for does not come');
     await sleep(5);
   }
+}
+
+/** The lines that the `append` steps of scripts wrote: input, attempt, process. */
+export async function linesOf(file: string): Promise<{ input: number; attempt: number; pid: number }[]> {
+  const text = await readFile(file, 'utf8').catch(() => '');
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => line.split(' ').map(Number))
+    .map(([input = -1, attempt = -1, pid = -1]) => ({ input, attempt, pid }));
 }
