@@ -18,7 +18,7 @@ import { countsIn, pathBelow, presentationIn, rootOf } from './signed-presentati
  * @typedef {import('../src/contract/verification.ts').PublicationDeviation} Deviation
  *
  * @typedef {{ path: string, sizeBytes: number, digest: Uint8Array }} HashedFile
- * @typedef {{ path: string, uniqueId: number, localId: number }} BoundInit
+ * @typedef {{ path: string, uniqueId: number, localId: number, count: number }} BoundInit
  * @typedef {{ uniqueId: number, localId: number, location: number, count: number }} BoundFragment
  * @typedef {{ part: Deviation['part'], kind: Deviation['kind'], playlist: string | null }} Difference
  *
@@ -113,8 +113,7 @@ export class PresentationWatch {
    */
   async loadBound({ init, part }, { location, ...own }) {
     const isOther = this.#takeInit(init.url, own);
-    const count = this.#counts.get(mapKey(own)) ?? 0;
-    this.#fragments.set(part.url, { uniqueId: own.uniqueId, localId: own.localId, location, count });
+    this.#fragments.set(part.url, { ...this.#mapOf(own), location });
     const completed = this.#unverified.filter((urls) => urls.delete(part.url) && urls.size === 0);
     if (isOther || completed.length > 0) await this.#compare();
   }
@@ -270,12 +269,20 @@ export class PresentationWatch {
     const path = this.#pathOf(url);
     const init = this.#inits.get(url);
     if (isPresented(path) || path === url) return null;
-    if (init?.store === this.#store) return { path, uniqueId: init.uniqueId, localId: init.localId };
+    if (init?.store === this.#store) return { path, ...this.#mapOf(init) };
     if (this.#fragments.has(url)) return null;
     const known = this.#files.get(url) ?? this.#hash(url);
     this.#files.set(url, known);
     const file = await known;
     return file && { path, ...file };
+  }
+
+  /**
+   * Returns a Merkle map with the number of fragments that it binds.
+   * @param {Omit<Bound, 'location'>} own
+   */
+  #mapOf({ uniqueId, localId }) {
+    return { uniqueId, localId, count: this.#counts.get(`${uniqueId}/${localId}`) ?? 0 };
   }
 
   /** @param {string} url */
@@ -302,11 +309,6 @@ export class PresentationWatch {
 
 /** @type {Difference} */
 const UNREADABLE = { part: 'playlist', kind: 'unreadable', playlist: null };
-
-/** @param {Omit<Bound, 'location' | 'store'>} map */
-function mapKey({ uniqueId, localId }) {
-  return `${uniqueId}/${localId}`;
-}
 
 /** @param {Part} part */
 function headEnd({ start, end }) {

@@ -18,9 +18,11 @@ const DIGEST_SIZE_BYTES = 32;
 
 /** A file of a publication: its path below the root of the output, its size in bytes, and the SHA-256 of its bytes. */
 
-/** An init segment of a signed rendition, and the Merkle map of the manifest that binds it with its fragments. */
+/** A Merkle map of the manifest, which binds an init segment with its `count` fragments. */
 
-/** A signed fragment: its position, from 0, among the `count` fragments that a Merkle map of the manifest binds. */
+/** An init segment of a signed rendition, and the map that binds it. */
+
+/** A signed fragment: its position, from 0, among those that the map binds. */
 
 /** A playlist of a publication, and the files that it names, in the order of their first mention. */
 
@@ -48,7 +50,7 @@ export function listPlaylists(playlists                           )             
       size: sizeBytes,
       hash: base64(digest),
       ...(named.length > 0 && { files: base64(digestOfFiles(named)) }),
-      ...(!areWhole(fragments) && { fragments: base64(digestOfFragments(fragments)) }),
+      ...(!areWhole(named, fragments) && { fragments: base64(digestOfFragments(fragments)) }),
     }),
   );
   return { uris: uris.sort(byUri) };
@@ -108,13 +110,16 @@ export function digestOfFiles(files                         )             {
 }
 
 /**
- * Returns true where fragments are all of each map, in the signed order: nothing more is to be said of them. Else other signed
- * fragments at their paths would play in their place, because no tree binds a path.
+ * Returns true where fragments are all of each map that binds one of them or a named init segment, in the signed order: nothing more is
+ * to be said of them. Else other signed fragments at their paths would play in their place, because no tree binds a path.
  */
-function areWhole(fragments                          )          {
-  const ofMaps = Map.groupBy(fragments, ({ uniqueId, localId }) => `${uniqueId}/${localId}`);
-  return [...ofMaps.values()].every(
-    (own) => own.every(({ location }, index) => location === index) && own.length === own[0]?.count,
+function areWhole(named                         , fragments                          )          {
+  const keyOf = ({ uniqueId, localId }          )         => `${uniqueId}/${localId}`;
+  const ofMaps = Map.groupBy(fragments, keyOf);
+  const bound = [...named.filter((file) => 'uniqueId' in file), ...fragments];
+  return (
+    bound.every((each) => ofMaps.get(keyOf(each))?.length === each.count) &&
+    [...ofMaps.values()].every((own) => own.every(({ location }, index) => location === index))
   );
 }
 

@@ -12,7 +12,13 @@ import { FolderIndex } from './playlists/folder-index.ts';
 import { FILE_ATTRIBUTE } from './playlists/hls-tags.ts';
 import { chooseOtherFiles } from './playlists/other-files.ts';
 import type { HlsPlaylist, PlaylistDocument } from './playlists/playlist-document.ts';
-import { readPlaylists, refuseUnsignable } from './playlists/read-playlists.ts';
+import {
+  isPlaylist,
+  parsePlaylist,
+  readPlaylists,
+  readPlaylistText,
+  refuseUnsignable,
+} from './playlists/read-playlists.ts';
 import {
   gapsOf,
   type ListedPart,
@@ -21,6 +27,7 @@ import {
   type RenditionListing,
   wholeFilesOf,
 } from './playlists/rendition-listings.ts';
+import { isPresented } from './presentation/presentation.ts';
 import type { Publication, PublicationPatterns } from './publication.ts';
 import { checkRanges, type MergedRendition, mergeListings } from './reading/merge-renditions.ts';
 import { addUnlistedFiles, readUnlistedPlaylists } from './reading/unlisted-files.ts';
@@ -82,11 +89,21 @@ export async function readMatchedPublication(
     members: new Set([...pathsOfPlaylists(playlists), ...signedParts.map(({ path }) => path)]),
     playlists: [...playlists, ...unlisted.playlists],
   });
+  const carried = [...pathsOfPlaylists(unlisted.playlists), ...copied.paths.filter(isPresented)];
+  const unknownInCarried = await refuseAmbiguousCarried(folder, carried, signal);
   return {
     renditions: renditions.map(({ init, fragments }) => ({ init, fragments })),
     playlists: [...playlists, ...unlisted.playlists],
     otherPaths: copied.paths,
-    warnings: [...unknown, ...warnings, ...index.warnings, ...unlisted.warnings, ...ofUnlisted, ...copied.warnings],
+    warnings: [
+      ...unknown,
+      ...unknownInCarried,
+      ...warnings,
+      ...index.warnings,
+      ...unlisted.warnings,
+      ...ofUnlisted,
+      ...copied.warnings,
+    ],
   };
 }
 
@@ -105,6 +122,25 @@ function refuseAmbiguous(playlists: readonly PlaylistDocument[], index: FolderIn
   if (unknown === undefined) return [];
   const { playlist, line, problem: name } = unknown;
   return [warning('PLAYLIST_NAMES_UNKNOWN', { playlist, line, name, count: findings.length })];
+}
+
+/**
+ * Refuses the same of playlists that no pattern matches: they are signed with the files that they name, which are those that this
+ * service reads. Throws `PLAYLIST_…` for one that cannot be read; no player takes a file for one that does not begin as one.
+ */
+async function refuseAmbiguousCarried(
+  folder: SourceFolder,
+  paths: readonly string[],
+  signal: AbortSignal,
+): Promise<Warning[]> {
+  // What is not there is no concern of signing: nothing plays it.
+  const index = new FolderIndex(folder, 'keep');
+  const playlists: PlaylistDocument[] = [];
+  for (const path of paths) {
+    const text = await readPlaylistText(folder, path, signal);
+    if (isPlaylist(text)) playlists.push(await parsePlaylist(folder, index, path, text, signal));
+  }
+  return refuseAmbiguous(playlists, index);
 }
 
 function pathsOfPlaylists(playlists: readonly PlaylistDocument[]): string[] {

@@ -223,7 +223,7 @@ async function writeOthers(
     for (const [location, part] of parts.entries()) {
       bindings.set(part.path, { uniqueId, localId, location, count: parts.length });
     }
-    bindings.set(path, { path, uniqueId, localId });
+    bindings.set(path, { path, uniqueId, localId, count: parts.length });
   }
   const files = [...bindings.keys(), ...written.keys()].map((path) => ({
     path,

@@ -13,7 +13,7 @@ import { storeByHand } from '../provenance/manifest-store-bytes.ts';
 import { signBytes } from '../support/judges/file-judges.ts';
 import { makeManifest } from '../support/manifests/make-manifest.ts';
 import { smallWav } from '../support/manifests/sign-wav.ts';
-import { box, FTYP, fullBox, trak } from '../support/media/movie-bytes.ts';
+import { box, FTYP, fullBox, trak, u64 } from '../support/media/movie-bytes.ts';
 import { filesAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
 import { ffmpeg, makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
 import { signAsOthers } from '../support/publications/sign-as-others.ts';
@@ -313,14 +313,25 @@ describe('a file is not verified as valid', () => {
     const packs = Buffer.from('6a703220000001ba44000001', 'hex');
     const otherBrands = box('ftyp', Buffer.concat([packs, ftyp.subarray(8 + packs.length)]));
     const otherMedia = box('mfra', box('free', Buffer.from('000001ba', 'hex')));
+    const index = (content: string) =>
+      box('tfra', Buffer.from('00000000000000010000000000000000', 'hex'), Buffer.from(content));
+    const letters = box('mfra', index('sound'));
+    // Players that know no sizes of 64 bits look for media behind the header.
+    const wide = Buffer.concat([Buffer.from('000000016d667261', 'hex'), u64(16 + index('').length), index('')]);
     for (const parts of [
       [otherBrands, ...rest],
       [ftyp, ...rest, otherMedia],
+      [ftyp, ...rest, letters],
+      [ftyp, ...rest, wide],
     ]) {
       const { state, codes } = (await verifiedFile(Buffer.concat(parts))).verification;
       assert.deepEqual([state, codes[0]?.code], ['invalid', 'assertion.bmffHash.additionalExclusionsPresent']);
     }
-    assert.deepEqual(await deviations({ [second]: Buffer.concat([bytesOf(second), otherMedia]) }), { altered: 1 });
+    for (const other of [otherMedia, letters, wide]) {
+      assert.deepEqual(await deviations({ [second]: Buffer.concat([bytesOf(second), other]) }), { altered: 1 });
+    }
+    const empty = box('mfra', index(''));
+    assert.equal((await verified({ [second]: Buffer.concat([bytesOf(second), empty]) })).state, 'valid');
   });
 
   test('but where media lies in a box with an id of its own, which the hash covers', async () => {

@@ -56,6 +56,41 @@ describe('byte ranges of a file that is signed as a whole', async () => {
     asserted(await verified({ 'apart.mp4': file, 'v.m3u8': playlist('6.0') }), 'invalid', /gives it 6 s/);
   });
 
+  test('are invalid where one begins or ends inside a box', async () => {
+    ffmpeg(
+      home,
+      ['-f', 'lavfi', '-i', 'testsrc2=s=160x90:r=24:d=3'],
+      '-c:v libx264 -preset ultrafast -g 24 -sc_threshold 0 -pix_fmt yuv420p -movflags +dash+frag_keyframe+empty_moov indexed.mp4',
+    );
+    const file = await signBytes(isobmff, readFileSync(join(home, 'indexed.mp4')));
+    let offset = 0;
+    const all = topBoxesOf(file).map(({ type, bytes }) => {
+      offset += bytes.length;
+      return { type, start: offset - bytes.length, end: offset };
+    });
+    const played = all.flatMap(({ type, start }, at) =>
+      type === 'moof' ? [{ start, end: all[at + 1]?.end ?? 0 }] : [],
+    );
+    const init = { start: 0, end: all.find(({ type }) => type === 'moov')?.end ?? 0 };
+    const verify = ({ map = init, ranges = played }): Promise<Verification> => {
+      const inFile = ({ start, end }: typeof init): string => `${end - start}@${start}`;
+      const listed = ranges.map((range) => `#EXTINF:1.0,\n#EXT-X-BYTERANGE:${inFile(range)}\nindexed.mp4`);
+      return verified({
+        'indexed.mp4': file,
+        'v.m3u8': hls(`#EXT-X-MAP:URI="indexed.mp4",BYTERANGE="${inFile(map)}"`, listed),
+      });
+    };
+    asserted(await verify({}), 'valid', /Media unchanged/);
+    const [first, second, third] = played as [typeof init, typeof init, typeof init];
+    for (const changed of [
+      { ...second, start: second.start - 4 },
+      { ...second, end: second.end + 4 },
+    ]) {
+      asserted(await verify({ ranges: [first, changed, third] }), 'invalid', /"added"/);
+    }
+    asserted(await verify({ map: { ...init, end: init.end + 4 } }), 'invalid', /"altered"/);
+  });
+
   test('are invalid where they are of a file that is not there', async () => {
     const init = `#EXT-X-MAP:URI="whole.mp4",BYTERANGE="${first}@0"`;
     const gone = ranges.map((range, at) => (at === 1 ? range.replace('whole', 'gone') : range));

@@ -41,6 +41,16 @@ describe('the files that go with a signed publication', () => {
     assert.deepEqual(left, ['conf/.env', 'conf/db.toml', 'pub/readme.txt', 'pub/vx/a.txt']);
   });
 
+  test('are no compressed copies that servers may send in place of others, there or not', async () => {
+    const files = {
+      'index.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('1.m4s')),
+      ...empty('init.mp4', '1.m4s', '1.m4s.br', 'index.m3u8.gz', 'gone.mpd.zst', 'backup.tar.gz'),
+    };
+    const { carried, left } = await carriedOf(files, 'index.m3u8');
+    assert.deepEqual(carried, ['backup.tar.gz']);
+    assert.deepEqual(left, ['1.m4s.br', 'gone.mpd.zst', 'index.m3u8.gz']);
+  });
+
   test('are all of a folder whose root holds a playlist, but no hidden file, none in a hidden folder, and no link', async () => {
     const files = {
       'index.m3u8': hls('#EXT-X-MAP:URI="v/init.mp4"', ...segments('v/1.m4s')),

@@ -79,6 +79,10 @@ describe('a presentation', () => {
     const ofDigest = sha256(Buffer.concat([ofList, Buffer.from(digest, 'base64')])).toString('base64');
     assert.equal(digestOfList(signed(1, 2)).fragments, ofDigest);
     assert.equal(digestOfList(signed(0, 1, 2)).fragments, undefined);
+    const none = sha256(Buffer.from('80', 'hex')).toString('base64');
+    const init = { path: 'init.mp4', uniqueId: 1, localId: 2, count: 3 };
+    const [alone] = listPlaylists([{ ...playlist('a.m3u8'), named: [init], fragments: [] }]).uris;
+    assert.equal(alone?.fragments, none, 'all fragments of an init segment that is named are left out');
   });
 
   test('hashes named files as CBOR that is written out here', () => {

@@ -106,6 +106,19 @@ describe('refused, naming file and line', () => {
       },
       {},
     ],
+    [
+      'a playlist that players may read differently, and no pattern matches',
+      'PLAYLIST_AMBIGUOUS',
+      { ...good, 'q.m3u8': hls('#EXT-X-MAP:URI=init.mp4', ...segments('1.m4s')) },
+      { playlist: 'p.m3u8' },
+      4,
+    ],
+    [
+      'an MPD that cannot be read, and no pattern matches',
+      'PLAYLIST_MALFORMED',
+      { ...good, 'q.mpd': '<MPD>' },
+      { playlist: 'p.m3u8' },
+    ],
     ['a file that is no playlist', 'PLAYLIST_MALFORMED', { ...good, 'q.m3u8': 'hello' }, {}, 1],
     ['a playlist that is no text', 'PLAYLIST_MALFORMED', { ...good, 'q.m3u8': new Uint8Array([0xff, 0xfe, 0]) }, {}, 1],
     [

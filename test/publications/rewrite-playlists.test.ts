@@ -152,7 +152,7 @@ describe('a publication of byte ranges', () => {
 
   test('is rewritten in playlists that nobody claimed, too', async () => {
     const claimed = { ...singleFiles, playlist: 'video.m3u8', init: 'video.mp4', frag: 'video.mp4' };
-    const { rewritten, publication, output } = await signFolder(folderOf({ ...made, 'junk.mpd': '<' }), claimed);
+    const { rewritten, publication, output } = await signFolder(folderOf({ ...made, 'junk.mpd': 'junk' }), claimed);
     assert.deepEqual([...rewritten.keys()].sort(), ['manifest.mpd', 'master.m3u8', 'video.m3u8']);
     assert.match(rewritten.get('manifest.mpd') as string, /<BaseURL>audio.mp4/);
     assert.ok(publication.otherPaths.includes('audio.mp4') && publication.otherPaths.includes('junk.mpd'));

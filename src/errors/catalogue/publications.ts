@@ -221,7 +221,7 @@ export const publicationWarnings = {
   ),
   FILES_NOT_CARRIED: warningEntry<NameSample>(
     (files) =>
-      `Left out of the output: ${listNames(files)}. Carried through are files in the folders of the publication's playlists and segments, and files that a playlist names; hidden files and links are not.`,
+      `Left out of the output: ${listNames(files)}. Carried through are files in the folders of the publication's playlists and segments, and files that a playlist names; hidden files, links, and compressed copies of other files (.gz, .br, .zst, .deflate) are not.`,
   ),
   TEXT_SEGMENTS_UNSIGNED: warningEntry<{ playlist: string }>(
     ({ playlist }) => `The text segments of "${playlist}" cannot carry a manifest; they were carried through unsigned.`,

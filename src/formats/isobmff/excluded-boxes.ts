@@ -14,8 +14,18 @@ export function isExcludedType(type: string): boolean {
 /** Bytes of an excluded box that are looked at; none that is larger holds what its type may hold. */
 export const MAX_EXCLUDED_BOX_BYTES = 1024 * 1024;
 
-/** Tells whether what stands behind the header of an excluded box is what a box of its type holds. */
-export function isOfItsType(type: string, content: Buffer): boolean {
+/** Bytes of a header with a size of 32 bits. */
+const COMPACT_HEADER_BYTES = 8;
+
+/**
+ * Tells whether an excluded box, of which `content` stands behind the header, is what a box of its type is. Its size has 32 bits:
+ * players that know no others look for media behind such a header.
+ */
+export function isOfItsType(
+  { type, headerSizeBytes }: { readonly type: string; readonly headerSizeBytes: number },
+  content: Buffer,
+): boolean {
+  if (headerSizeBytes !== COMPACT_HEADER_BYTES) return false;
   return type === 'ftyp' ? isFileType(content) : isRandomAccess(content);
 }
 
@@ -36,8 +46,31 @@ function isFileType(content: Buffer): boolean {
 function isRandomAccess(content: Buffer): boolean {
   let end = 0;
   for (const { type, offset, sizeBytes, sizeForm } of boxHeadersIn(content)) {
-    if ((type !== 'tfra' && type !== 'mfro') || sizeForm !== 'compact') return false;
+    const own = content.subarray(offset + COMPACT_HEADER_BYTES, offset + sizeBytes);
+    const isKnown = type === 'tfra' ? isIndex(own) : type === 'mfro' && own.length === 8;
+    if (!isKnown || sizeForm !== 'compact') return false;
     end = offset + sizeBytes;
   }
   return end === content.length;
+}
+
+/** Bytes of an index before its entries: version and flags, track, lengths of numbers, and the count of entries. */
+const INDEX_HEAD_BYTES = 16;
+
+/** Tells whether an index (§8.8.10, behind its header) holds its entries, sorted by time and place, and nothing else. */
+function isIndex(index: Buffer): boolean {
+  if (index.length < INDEX_HEAD_BYTES) return false;
+  const [versionAndFlags, lengths, count] = [index.readUInt32BE(0), index.readUInt32BE(8), index.readUInt32BE(12)];
+  if ((versionAndFlags !== 0 && versionAndFlags !== 0x01000000) || lengths >> 6 !== 0) return false;
+  const widthBytes = versionAndFlags === 0 ? 4 : 8;
+  const numbersBytes = [lengths >> 4, lengths >> 2, lengths].reduce((sum, bits) => sum + (bits & 3) + 1, 0);
+  const strideBytes = 2 * widthBytes + numbersBytes;
+  if (index.length !== INDEX_HEAD_BYTES + count * strideBytes) return false;
+  const entries = Array.from({ length: count }, (_, entry) => INDEX_HEAD_BYTES + entry * strideBytes);
+  const isSorted = (at: number): boolean =>
+    entries.every((start, entry) => {
+      const before = entries[entry - 1] ?? start;
+      return index.compare(index, before + at, before + at + widthBytes, start + at, start + at + widthBytes) >= 0;
+    });
+  return isSorted(0) && isSorted(widthBytes);
 }

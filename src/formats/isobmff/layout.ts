@@ -210,7 +210,7 @@ async function misusedBoxes(
   for (const box of boxes.filter(({ type }) => isExcludedType(type))) {
     const isRead = box.sizeBytes <= MAX_TABLES_SIZE_BYTES;
     const { bytes } = isRead ? await readWholeBox(name, window, box, MAX_TABLES_SIZE_BYTES) : { bytes: Buffer.of() };
-    if (!isOfItsType(box.type, bytes.subarray(box.headerSizeBytes))) misused.push(box);
+    if (!isOfItsType(box, bytes.subarray(box.headerSizeBytes))) misused.push(box);
   }
   return misused;
 }

@@ -24,3 +24,9 @@ export function isPlainText(path: string): boolean {
 export function isHidden(path: string): boolean {
   return path.startsWith('.') || path.includes('/.');
 }
+
+/** Returns the path of the file that servers may send this one in place of (`gzip_static` of nginx, and others alike); null for none. */
+export function sentInPlaceOf(path: string): string | null {
+  const plain = path.replace(/\.(?:gz|br|zst|deflate)$/i, '');
+  return plain === path ? null : plain;
+}

@@ -109,6 +109,6 @@ async function withFileType(init: MediaPart, source: ByteSource, signal: AbortSi
   const { offset, length } = init.range ?? { offset: 0, length: 0 };
   if (offset < 8) return init;
   const header = await readRange(source, 0, 8, signal);
-  const startsFile = header.toString('latin1', 4, 8) === 'ftyp' && header.readUInt32BE(0) <= offset;
+  const startsFile = header.toString('latin1', 4, 8) === 'ftyp' && header.readUInt32BE(0) === offset;
   return startsFile ? { path: init.path, range: { offset: 0, length: offset + length } } : init;
 }

@@ -3,7 +3,8 @@ import type { FolderFile } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type PlaylistPosition, sampleOfNames } from '#errors/entry.ts';
 import { type Warning, warning } from '#errors/warning.ts';
-import { isHidden } from './file-names.ts';
+import { isPresented } from '../presentation/presentation.ts';
+import { isHidden, sentInPlaceOf } from './file-names.ts';
 import type { FolderIndex } from './folder-index.ts';
 import { PATHS_PER_ADDRESS } from './limits.ts';
 import { enterBaseUrl, MpdValues } from './mpd-values.ts';
@@ -29,7 +30,8 @@ interface OtherFiles {
 /**
  * Chooses the files that are copied unchanged with a publication, so that its output plays: those in the folders
  * of its playlists, init segments and fragments and below them, and those that a playlist names. Hidden files, files in
- * hidden folders and links are left out: a pattern below `uploads/` must not publish `conf/.env`.
+ * hidden folders and links are left out: a pattern below `uploads/` must not publish `conf/.env`. So are files that servers may
+ * send in place of others: those are signed, and these hold what they were before.
  */
 export function chooseOtherFiles(
   files: readonly FolderFile[],
@@ -44,8 +46,13 @@ export function chooseOtherFiles(
   const named = new Set(
     distant.size === 0 ? [] : playlists.flatMap((each) => filesNamedBy(each, index)).map(({ path }) => path),
   );
+  const paths = new Set(files.map(({ path }) => path));
+  const isSentInPlace = (plain: string | null): boolean => plain !== null && (paths.has(plain) || isPresented(plain));
   const isCopied = (path: string): boolean =>
-    !isHidden(path) && !links.has(path) && (!distant.has(path) || named.has(path));
+    !isHidden(path) &&
+    !links.has(path) &&
+    !isSentInPlace(sentInPlaceOf(path)) &&
+    (!distant.has(path) || named.has(path));
   const left = candidates.filter((path) => !isCopied(path));
   return {
     paths: candidates.filter(isCopied),

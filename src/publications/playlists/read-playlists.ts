@@ -66,7 +66,7 @@ export async function parsePlaylist(
   signal: AbortSignal,
 ): Promise<PlaylistDocument> {
   if (isXml(text)) return await readMpd(folder, index, path, text, signal);
-  if (/^\uFEFF?#EXTM3U/.test(text)) return parseHlsPlaylist(path, text);
+  if (isPlaylist(text)) return parseHlsPlaylist(path, text);
   const problem = 'it is neither HLS (#EXTM3U) nor an MPD';
   throw new AppError('PLAYLIST_MALFORMED', { playlist: path, line: 1, problem });
 }
@@ -170,6 +170,11 @@ function decode(path: string, bytes: Uint8Array): string {
 
 function refuseLarger(playlist: string, what: string, count: number, limit: number): void {
   if (count > limit) throw new AppError('PLAYLIST_TOO_LARGE', { playlist, what, count, limit });
+}
+
+/** Returns true for the text of a playlist or MPD, by how it begins. */
+export function isPlaylist(text: string): boolean {
+  return isXml(text) || /^\uFEFF?#EXTM3U/.test(text);
 }
 
 /** Returns true when the text is XML, so an MPD rather than an HLS playlist. */

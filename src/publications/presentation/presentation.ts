@@ -22,19 +22,21 @@ export interface HashedFile {
   readonly digest: Uint8Array;
 }
 
-/** An init segment of a signed rendition, and the Merkle map of the manifest that binds it with its fragments. */
-export interface BoundInit {
-  readonly path: string;
+/** A Merkle map of the manifest, which binds an init segment with its `count` fragments. */
+interface BoundMap {
   readonly uniqueId: number;
   readonly localId: number;
+  readonly count: number;
 }
 
-/** A signed fragment: its position, from 0, among the `count` fragments that a Merkle map of the manifest binds. */
-export interface BoundFragment {
-  readonly uniqueId: number;
-  readonly localId: number;
+/** An init segment of a signed rendition, and the map that binds it. */
+export interface BoundInit extends BoundMap {
+  readonly path: string;
+}
+
+/** A signed fragment: its position, from 0, among those that the map binds. */
+export interface BoundFragment extends BoundMap {
   readonly location: number;
-  readonly count: number;
 }
 
 /** A playlist of a publication, and the files that it names, in the order of their first mention. */
@@ -54,7 +56,7 @@ export interface SignedPlaylist {
   readonly hash: string;
   /** The digest over the files that it names, in base64; absent where it names none. */
   readonly files?: string;
-  /** The digest over the signed fragments that it names, in base64; absent where it names all of each map in the signed order. */
+  /** The digest over the signed fragments that it names, in base64; absent where it names all of each map in the signed order: of each of which it names anything. */
   readonly fragments?: string;
 }
 
@@ -92,7 +94,7 @@ export function listPlaylists(playlists: readonly HashedPlaylist[]): Presentatio
       size: sizeBytes,
       hash: base64(digest),
       ...(named.length > 0 && { files: base64(digestOfFiles(named)) }),
-      ...(!areWhole(fragments) && { fragments: base64(digestOfFragments(fragments)) }),
+      ...(!areWhole(named, fragments) && { fragments: base64(digestOfFragments(fragments)) }),
     }),
   );
   return { uris: uris.sort(byUri) };
@@ -152,13 +154,16 @@ export function digestOfFiles(files: HashedPlaylist['named']): Uint8Array {
 }
 
 /**
- * Returns true where fragments are all of each map, in the signed order: nothing more is to be said of them. Else other signed
- * fragments at their paths would play in their place, because no tree binds a path.
+ * Returns true where fragments are all of each map that binds one of them or a named init segment, in the signed order: nothing more is
+ * to be said of them. Else other signed fragments at their paths would play in their place, because no tree binds a path.
  */
-function areWhole(fragments: readonly BoundFragment[]): boolean {
-  const ofMaps = Map.groupBy(fragments, ({ uniqueId, localId }) => `${uniqueId}/${localId}`);
-  return [...ofMaps.values()].every(
-    (own) => own.every(({ location }, index) => location === index) && own.length === own[0]?.count,
+function areWhole(named: HashedPlaylist['named'], fragments: readonly BoundFragment[]): boolean {
+  const keyOf = ({ uniqueId, localId }: BoundMap): string => `${uniqueId}/${localId}`;
+  const ofMaps = Map.groupBy(fragments, keyOf);
+  const bound = [...named.filter((file) => 'uniqueId' in file), ...fragments];
+  return (
+    bound.every((each) => ofMaps.get(keyOf(each))?.length === each.count) &&
+    [...ofMaps.values()].every((own) => own.every(({ location }, index) => location === index))
   );
 }
 

@@ -142,7 +142,7 @@ function bindingsOf({ listed, read }: Pick<RenditionReading, 'listed' | 'read'>)
     return [path, location === undefined ? 'other' : { uniqueId, localId, location, count }];
   });
   const { path } = listed.init;
-  return map === null ? parts : [...parts, [path, { path, uniqueId, localId }]];
+  return map === null ? parts : [...parts, [path, { path, uniqueId, localId, count }]];
 }
 
 const NOT_SIGNED: VerifiedPresentation = { state: 'not_signed', differences: [], absent: [], problems: [] };

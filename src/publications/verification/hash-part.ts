@@ -145,9 +145,10 @@ class PartHash {
     }
   }
 
-  async #isOfItsType({ type, offset, sizeBytes, headerSizeBytes }: FoundBox): Promise<boolean> {
+  async #isOfItsType(box: FoundBox): Promise<boolean> {
+    const { offset, sizeBytes, headerSizeBytes } = box;
     if (sizeBytes > MAX_EXCLUDED_BOX_BYTES) return false;
-    return isOfItsType(type, await this.#window.read(offset + headerSizeBytes, sizeBytes - headerSizeBytes));
+    return isOfItsType(box, await this.#window.read(offset + headerSizeBytes, sizeBytes - headerSizeBytes));
   }
 
   /** Keeps what a C2PA box holds, of whatever purpose. */

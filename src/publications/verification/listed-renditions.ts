@@ -12,8 +12,13 @@ import { parsePlaylist, readPlaylists, refusePartialSegments } from '../playlist
 import { type ListedFragment, listingsOf, type RenditionListing } from '../playlists/rendition-listings.ts';
 import { checkRanges } from '../reading/merge-renditions.ts';
 import { type Choice, choicesOf } from './choices.ts';
-import { findCompressedFiles } from './compressed-files.ts';
-import { type FoundInPlaylist, findingsIn, findMisleadingNames, findPlayedGaps } from './playlist-findings.ts';
+import {
+  type FoundInPlaylist,
+  findCompressedFiles,
+  findingsIn,
+  findMisleadingNames,
+  findPlayedGaps,
+} from './playlist-findings.ts';
 import { findUnboundMedia, type UnboundMedia } from './unbound-media.ts';
 
 /** A rendition as playlists list it, whether its files are there or not. */
@@ -118,7 +123,7 @@ export async function readListedPublication(
     findings: [
       ...findingsIn(playlists.map((document) => ({ document, isPlayedAsMedia: !ofKeyFrames.has(document.path) }))),
       ...(chosen === null ? findMisleadingNames(folder, playlists) : []),
-      ...(await findCompressedFiles(folder, signal)),
+      ...findCompressedFiles(folder, listings),
       ...findPlayedGaps(playlists, index),
       ...index.ambiguous,
     ],

@@ -1,12 +1,12 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
-import { isHidden } from '../playlists/file-names.ts';
+import { isHidden, sentInPlaceOf } from '../playlists/file-names.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
 import { attributeOf, type HlsLine } from '../playlists/hls-lines.ts';
 import { hasType, statedKinds } from '../playlists/mpd-kinds.ts';
 import type { MpdDocument, MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
 import type { PlaylistFinding } from '../playlists/playlist-finding.ts';
 import { isOpen } from '../playlists/read-playlists.ts';
-import { gapsOf } from '../playlists/rendition-listings.ts';
+import { gapsOf, listedParts, type RenditionListing } from '../playlists/rendition-listings.ts';
 import type { XmlElement } from '../playlists/xml-element.ts';
 import { isPresented } from '../presentation/presentation.ts';
 
@@ -157,5 +157,23 @@ export function findMisleadingNames(
     }
     if (!isPresented(playlist) || isHidden(playlist) || read.has(playlist)) return [];
     return [{ ...found, problem: 'it is named like a playlist, and is none that plays media' }];
+  });
+}
+
+/**
+ * Finds files that servers may send in place of a playlist, of one that is listed, or of another file of the folder. Which bytes
+ * browsers make of them depends on their decoder, so that it does not help if they hold the same.
+ */
+export function findCompressedFiles(
+  { files }: Pick<SourceFolder, 'files'>,
+  listings: readonly RenditionListing[],
+): FoundInPlaylist[] {
+  const listed = listings.flatMap((listing) => listedParts(listing).map(({ part }) => part.path));
+  const addressed = new Set([...files.map(({ path }) => path), ...listed]);
+  return files.flatMap(({ path: playlist }): FoundInPlaylist[] => {
+    const plain = sentInPlaceOf(playlist);
+    if (plain === null || !(addressed.has(plain) || isPresented(plain))) return [];
+    const problem = `some servers send it in place of "${plain}"`;
+    return [{ playlist, line: 1, kind: 'ambiguous', problem, isOfFolder: true }];
   });
 }

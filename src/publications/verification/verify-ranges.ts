@@ -48,9 +48,10 @@ export async function verifyRanges(
     const boxes = await listTopBoxes(reader, MAX_BOXES);
     const media = boxes.filter(({ type }) => type === 'moof' || type === 'mdat');
     const moov = boxes.find(({ type }) => type === 'moov');
+    const isOfBoxes = alignmentOf(boxes);
     const verified = listed.map(({ init, orders }) => ({
-      init: initDeviations(init, path, moov),
-      orders: orders.map((order) => verifyOrder(order, path, media)),
+      init: initDeviations(init, path, moov, isOfBoxes),
+      orders: orders.map((order) => verifyOrder(order, path, media, isOfBoxes)),
     }));
     const movie = moov === undefined ? null : await readTimed(reader, moov);
     const tracks: InitTimes = movie === null ? new Map() : initTimesIn(movie);
@@ -100,9 +101,19 @@ interface IntactRange {
   readonly position: number;
 }
 
-function initDeviations(init: MediaPart, path: string, moov: TopBox | undefined): Deviation[] {
+/** Tells whether a range is one of whole boxes: players read what begins inside of one otherwise than the file has it. */
+type RangeTest = (range: ByteRange | null) => boolean;
+
+function alignmentOf(boxes: readonly TopBox[]): RangeTest {
+  const starts = new Set(boxes.map(({ offset }) => offset));
+  const ends = new Set(boxes.map(({ offset, sizeBytes }) => offset + sizeBytes));
+  return (range) => range === null || (starts.has(range.offset) && ends.has(range.offset + range.length));
+}
+
+function initDeviations(init: MediaPart, path: string, moov: TopBox | undefined, isOfBoxes: RangeTest): Deviation[] {
   if (init.path !== path) return [deviationOf('init', init, 'missing')];
-  return moov !== undefined && isWithin(moov, init.range) ? [] : [deviationOf('init', init, 'altered')];
+  const isIntact = moov !== undefined && isWithin(moov, init.range) && isOfBoxes(init.range);
+  return isIntact ? [] : [deviationOf('init', init, 'altered')];
 }
 
 /** Verifies what a playlist plays of the file at `path`, in which `media` are; a file at another path is not there. */
@@ -110,6 +121,7 @@ function verifyOrder(
   order: ListedOrder,
   path: string,
   media: readonly TopBox[],
+  isOfBoxes: RangeTest,
 ): { readonly intact: readonly IntactRange[]; readonly deviations: readonly Deviation[] } {
   const { playlist, fragments, repeats } = order;
   const played = fragments.map((fragment) => {
@@ -124,7 +136,7 @@ function verifyOrder(
   let [next, position] = [0, -1];
   for (const [index, { part, boxes, startSeconds }] of played.entries()) {
     const isWhole = media[boxes.start]?.type === 'moof' && media[boxes.end - 1]?.type === 'mdat';
-    const isAdded = boxes.start === boxes.end || !isWhole;
+    const isAdded = boxes.start === boxes.end || !isWhole || !isOfBoxes(part.range);
     const kind = part.path !== path ? 'missing' : isAdded ? 'added' : boxes.start < next ? 'reordered' : null;
     position += boxes.start === next ? 1 : 2;
     const moofs = media.slice(boxes.start, boxes.end).filter(({ type }) => type === 'moof');
