@@ -1,6 +1,7 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex } from '@noble/hashes/utils.js';
 import { decode } from 'cborg';
+import { isExcludedType, isOfItsType, MAX_EXCLUDED_BOX_BYTES } from './shared/excluded-boxes.js';
 
 /**
  * @typedef {object} Bound what binds a fragment and its init segment
@@ -9,6 +10,8 @@ import { decode } from 'cborg';
  * @property {number} location of the fragment in that map, which is the position that it was signed at
  * @property {string} store digest of the manifest store in the init segment
  */
+
+/** @typedef {{ type: string, headerSizeBytes: number, bytes: Uint8Array }} TopBox */
 
 /** The identifier of C2PA's boxes (C2PA 2.2, §A.5.1). */
 const C2PA_BOX = 'd8fec3d61b0e483c92975828877ec481';
@@ -38,19 +41,46 @@ export async function storeIn(init) {
   return stores.length === 0 ? null : stores.map(({ content }) => bytesToHex(sha256(content))).join();
 }
 
+/**
+ * Returns true where a fragment holds a box that hashes leave out, and that is none of its type: players may find media there.
+ * @param {Blob} fragment
+ */
+export async function holdsUnsigned(fragment) {
+  const excluded = (await boxesIn(fragment)).filter(({ type }) => isExcludedType(type));
+  return excluded.some((box) => box.bytes.length > MAX_EXCLUDED_BOX_BYTES || !isOfItsType(box, contentOf(box)));
+}
+
 /** Returns the C2PA boxes among the top-level boxes of a file, or of its beginning. @param {Blob} blob */
 async function c2paBoxesIn(blob) {
+  const isC2pa = (/** @type {TopBox} */ { bytes }) => bytesToHex(bytes.subarray(8, 24)) === C2PA_BOX;
+  return (await boxesIn(blob)).filter(isC2pa).map(({ bytes }) => {
+    const end = bytes.indexOf(0, 28);
+    return { purpose: new TextDecoder().decode(bytes.subarray(28, end)), content: bytes.subarray(end + 1) };
+  });
+}
+
+/**
+ * Returns the whole top-level boxes of a file, or of its beginning.
+ * @param {Blob} blob
+ * @returns {Promise<TopBox[]>}
+ */
+async function boxesIn(blob) {
   const bytes = new Uint8Array(await blob.arrayBuffer());
   const view = new DataView(bytes.buffer);
   const boxes = [];
-  for (let at = 0, size = 0; at + 28 <= bytes.length; at += size) {
+  for (let at = 0, size = 0; at + 8 <= bytes.length; at += size) {
     size = view.getUint32(at);
-    if (size === 1) size = Number(view.getBigUint64(at + 8));
+    const isLarge = size === 1 && at + 16 <= bytes.length;
+    if (isLarge) size = Number(view.getBigUint64(at + 8));
+    if (size === 0) size = bytes.length - at;
     if (size < 8 || at + size > bytes.length) break;
-    if (bytesToHex(bytes.subarray(at + 8, at + 24)) !== C2PA_BOX) continue;
-    const end = bytes.indexOf(0, at + 28);
-    const purpose = new TextDecoder().decode(bytes.subarray(at + 28, end));
-    boxes.push({ purpose, content: bytes.subarray(end + 1, at + size) });
+    const type = new TextDecoder('latin1').decode(bytes.subarray(at + 4, at + 8));
+    boxes.push({ type, headerSizeBytes: isLarge ? 16 : 8, bytes: bytes.subarray(at, at + size) });
   }
   return boxes;
+}
+
+/** @param {TopBox} box */
+function contentOf({ bytes, headerSizeBytes }) {
+  return bytes.subarray(headerSizeBytes);
 }

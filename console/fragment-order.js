@@ -1,4 +1,5 @@
 import { keyOf } from './playlists.js';
+import { failed } from './reader.js';
 import { verifySequence } from './shared/verify-sequence.js';
 
 /**
@@ -40,8 +41,5 @@ export function verifyOrder(fragments, { init, bound: own }) {
  */
 function misplaced({ alone, bound }) {
   if (alone === null) return null;
-  const summary = `It is not played where it was signed, as fragment ${bound?.location}.`;
-  const code = { code: MISPLACED, kind: /** @type {const} */ ('failure'), explanation: summary, count: 1 };
-  const codes = [...alone.verification.codes, code];
-  return { ...alone, verification: { ...alone.verification, state: 'invalid', summary, codes } };
+  return failed(alone, MISPLACED, `It is not played where it was signed, as fragment ${bound?.location}.`);
 }

@@ -1,4 +1,5 @@
 import { call } from './api.js';
+import { holdsUnsigned } from './c2pa-boxes.js';
 import { mediaTypeOf } from './media-type.js';
 
 /**
@@ -14,6 +15,9 @@ import { mediaTypeOf } from './media-type.js';
  * (4.5 GB were tried).
  */
 export const LARGE_FILE_BYTES = 1_000_000_000;
+
+/** The code that the service gives media that no hash covers. */
+const UNBOUND = 'assertion.bmffHash.additionalExclusionsPresent';
 
 /** @type {Worker | undefined} */
 let worker;
@@ -47,8 +51,27 @@ export async function readFile(file, name, signal) {
  * @param {boolean} detailed
  * @returns {Promise<Reading>}
  */
-export function readFragment(init, fragment, detailed) {
-  return read({ mediaType: 'video/mp4', blob: init, fragment, detailed });
+export async function readFragment(init, fragment, detailed) {
+  const reading = await read({ mediaType: 'video/mp4', blob: init, fragment, detailed });
+  const isUnbound = isIntact(reading) && ((await holdsUnsigned(init)) || (await holdsUnsigned(fragment)));
+  return isUnbound
+    ? failed(reading, UNBOUND, 'Players find media in parts of it that the binding leaves out.')
+    : reading;
+}
+
+/**
+ * Returns a reading that says what the official reader does not look at: it is invalid for it.
+ * @param {Reading} reading
+ * @param {string} code
+ * @param {string} summary
+ * @returns {Reading}
+ */
+export function failed({ verification, ...reading }, code, summary) {
+  const codes = [
+    ...verification.codes,
+    { code, kind: /** @type {const} */ ('failure'), explanation: summary, count: 1 },
+  ];
+  return { ...reading, verification: { ...verification, state: 'invalid', summary, codes } };
 }
 
 /** @param {Reading} reading */

@@ -23,7 +23,7 @@ export {
   requireFit,
   walkTopLevelBoxes,
 } from './isobmff/boxes.ts';
-export { isExcludedType, isOfItsType, MAX_EXCLUDED_BOX_BYTES } from './isobmff/excluded-boxes.ts';
+export { EXCLUDED_TYPES, isExcludedType, isOfItsType, MAX_EXCLUDED_BOX_BYTES } from './isobmff/excluded-boxes.ts';
 export { parseTrack, type Track } from './isobmff/layout.ts';
 export { parseSegmentIndex, type SegmentIndexFields } from './isobmff/segment-index.ts';
 export { editStartOf, fieldBehindTimes, handlerTypeIn } from './isobmff/track-boxes.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { rename } from 'node:fs/promises';
+import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { assertAccessible } from './browser.ts';
@@ -126,6 +126,20 @@ describe('the player', () => {
         await page.locator('.on-screen .state.invalid').waitFor();
       } finally {
         await exchange();
+      }
+    });
+
+    test('turns a fragment red that holds a box which no hash covers, and in which players may find media', async () => {
+      const path = join(output, 'fragment-0-1.m4s');
+      const before = await readFile(path);
+      // An index of fragments with a size of 64 bits, which hls.js does not know.
+      await writeFile(path, Buffer.concat([before, Buffer.from('000000016d6672610000000000000010', 'hex')]));
+      try {
+        await using page = await open();
+        const reason = 'assertion.bmffHash.additionalExclusionsPresent';
+        await page.locator('.timeline').first().locator(`li[data-index="0"][data-reason="${reason}"]`).waitFor();
+      } finally {
+        await writeFile(path, before);
       }
     });
   });

@@ -68,6 +68,11 @@ describe('a fragment', () => {
     );
   });
 
+  test('loses file types and indexes, which no hash covers', async () => {
+    const bytes = Buffer.concat([box('ftyp', '69736f6d00000000'), moof, mdat, box('mfra', '')]);
+    assert.deepEqual(await signed(bytes, 2), Buffer.concat([Buffer.alloc(2), moof, mdat]));
+  });
+
   test('loses earlier Merkle boxes', async () => {
     const earlier = box('uuid', 'd8fec3d61b0e483c92975828877ec481', '00000000', Buffer.from('merkle\0'), 'a0');
     const bytes = Buffer.concat([earlier, moof, earlier, mdat]);

@@ -1,7 +1,6 @@
-import { boxHeadersIn } from './boxes.ts';
-
 // BMFF hashes leave out `ftyp` and `mfra` as wholes (C2PA 2.2 §18.7.3): anybody can write into them. Players that look for the
-// container of a file by its bytes must find no other one there.
+// container of a file by its bytes must find no other one there. Browsers run this module too (`scripts/console-modules.ts`), so
+// it uses nothing of Node.
 
 /** Top-level boxes, beside those of C2PA, that a BMFF hash excludes as a whole. */
 export const EXCLUDED_TYPES: readonly string[] = ['ftyp', 'mfra'];
@@ -23,7 +22,7 @@ const COMPACT_HEADER_BYTES = 8;
  */
 export function isOfItsType(
   { type, headerSizeBytes }: { readonly type: string; readonly headerSizeBytes: number },
-  content: Buffer,
+  content: Uint8Array,
 ): boolean {
   if (headerSizeBytes !== COMPACT_HEADER_BYTES) return false;
   return type === 'ftyp' ? isFileType(content) : isRandomAccess(content);
@@ -34,43 +33,52 @@ const STILL_BRANDS = /^(?:jp2 |jpx |jxl )$/;
 const BRAND = /^(?:[ -~]{4}|\0{4})$/;
 
 /** Tells whether a box holds a brand, a version and further brands (ISO/IEC 14496-12 §4.3). */
-function isFileType(content: Buffer): boolean {
-  const words = Array.from({ length: Math.ceil(content.length / 4) }, (_, index) =>
-    content.toString('latin1', index * 4, index * 4 + 4),
-  );
+function isFileType(content: Uint8Array): boolean {
+  const words = Array.from({ length: Math.ceil(content.length / 4) }, (_, index) => typeAt(content, index * 4));
   const [major = '', , ...others] = words;
   return BRAND.test(major) && !STILL_BRANDS.test(major) && others.every((brand) => BRAND.test(brand));
 }
 
-/** Tells whether a box holds indexes of fragments and nothing else (ISO/IEC 14496-12 §8.8.9). */
-function isRandomAccess(content: Buffer): boolean {
-  let end = 0;
-  for (const { type, offset, sizeBytes, sizeForm } of boxHeadersIn(content)) {
+/** Tells whether a box holds indexes of fragments and nothing else (ISO/IEC 14496-12 §8.8.9), each with a size of 32 bits. */
+function isRandomAccess(content: Uint8Array): boolean {
+  const view = viewOf(content);
+  for (let offset = 0, sizeBytes = 0; offset < content.length; offset += sizeBytes) {
+    if (content.length - offset < COMPACT_HEADER_BYTES) return false;
+    sizeBytes = view.getUint32(offset);
+    if (sizeBytes < COMPACT_HEADER_BYTES || sizeBytes > content.length - offset) return false;
+    const type = typeAt(content, offset + 4);
     const own = content.subarray(offset + COMPACT_HEADER_BYTES, offset + sizeBytes);
-    const isKnown = type === 'tfra' ? isIndex(own) : type === 'mfro' && own.length === 8;
-    if (!isKnown || sizeForm !== 'compact') return false;
-    end = offset + sizeBytes;
+    if (!(type === 'tfra' ? isIndex(own) : type === 'mfro' && own.length === 8)) return false;
   }
-  return end === content.length;
+  return true;
 }
 
 /** Bytes of an index before its entries: version and flags, track, lengths of numbers, and the count of entries. */
 const INDEX_HEAD_BYTES = 16;
 
 /** Tells whether an index (§8.8.10, behind its header) holds its entries, sorted by time and place, and nothing else. */
-function isIndex(index: Buffer): boolean {
+function isIndex(index: Uint8Array): boolean {
   if (index.length < INDEX_HEAD_BYTES) return false;
-  const [versionAndFlags, lengths, count] = [index.readUInt32BE(0), index.readUInt32BE(8), index.readUInt32BE(12)];
+  const view = viewOf(index);
+  const [versionAndFlags, lengths, count] = [view.getUint32(0), view.getUint32(8), view.getUint32(12)];
   if ((versionAndFlags !== 0 && versionAndFlags !== 0x01000000) || lengths >> 6 !== 0) return false;
-  const widthBytes = versionAndFlags === 0 ? 4 : 8;
+  const isWide = versionAndFlags !== 0;
   const numbersBytes = [lengths >> 4, lengths >> 2, lengths].reduce((sum, bits) => sum + (bits & 3) + 1, 0);
-  const strideBytes = 2 * widthBytes + numbersBytes;
-  if (index.length !== INDEX_HEAD_BYTES + count * strideBytes) return false;
-  const entries = Array.from({ length: count }, (_, entry) => INDEX_HEAD_BYTES + entry * strideBytes);
-  const isSorted = (at: number): boolean =>
-    entries.every((start, entry) => {
-      const before = entries[entry - 1] ?? start;
-      return index.compare(index, before + at, before + at + widthBytes, start + at, start + at + widthBytes) >= 0;
-    });
-  return isSorted(0) && isSorted(widthBytes);
+  const placeAt = isWide ? 8 : 4;
+  const entryBytes = 2 * placeAt + numbersBytes;
+  if (index.length !== INDEX_HEAD_BYTES + count * entryBytes) return false;
+  const at = (offset: number): bigint => (isWide ? view.getBigUint64(offset) : BigInt(view.getUint32(offset)));
+  for (let entry = INDEX_HEAD_BYTES + entryBytes; entry < index.length; entry += entryBytes) {
+    const before = entry - entryBytes;
+    if (at(entry) < at(before) || at(entry + placeAt) < at(before + placeAt)) return false;
+  }
+  return true;
+}
+
+function viewOf({ buffer, byteOffset, byteLength }: Uint8Array): DataView {
+  return new DataView(buffer, byteOffset, byteLength);
+}
+
+function typeAt(bytes: Uint8Array, offset: number): string {
+  return String.fromCharCode(...bytes.subarray(offset, offset + 4));
 }

@@ -1,6 +1,6 @@
 import { AppError } from '#errors/app-error.ts';
 import { itemAt, valueAt } from '#errors/assert.ts';
-import { type Box, BoxFields } from '#formats/isobmff-boxes.ts';
+import { type Box, BoxFields, isExcludedType } from '#formats/isobmff-boxes.ts';
 import { isC2paBox, listTopBoxes, malformed, type PartReader, readBox, type TopBox } from './top-boxes.ts';
 
 /** The layout of a fragment: one moof, one mdat, and the boxes around them. */
@@ -8,13 +8,11 @@ export interface FragmentLayout {
   readonly path: string;
   /** True when it is a byte range of a larger file, and so becomes a file of its own. */
   readonly isRange: boolean;
-  /** Top-level boxes in order, without those of C2PA. */
+  /** Top-level boxes in order, without those of C2PA and others that no hash covers. */
   readonly boxes: readonly TopBox[];
   readonly moof: TopBox;
   /** The tracks that it has samples of. */
   readonly trackIds: readonly number[];
-  /** Bytes of earlier Merkle boxes, which are left out of the output. */
-  readonly removedBytes: number;
   /** The moof box where it stores absolute positions that have to move with it, else null. */
   readonly moofWithPositions: MoofWithPositions | null;
   /** Whole sidx boxes by their offset; their sizes and distances span what is inserted. */
@@ -43,8 +41,7 @@ const SAMPLE_COUNT_SIZE_BYTES = 4;
  * segments are refused. Throws `FRAGMENT_IS_CHUNKED` or `FRAGMENT_MALFORMED`.
  */
 export async function readFragmentLayout(reader: PartReader): Promise<FragmentLayout> {
-  const all = await listTopBoxes(reader);
-  const boxes = all.filter((box) => !isC2paBox(box));
+  const boxes = (await listTopBoxes(reader)).filter((box) => !isC2paBox(box) && !isExcludedType(box.type));
   const moofs = boxes.filter(({ type }) => type === 'moof');
   const mdats = boxes.filter(({ type }) => type === 'mdat');
   const [[moof], [mdat]] = [moofs, mdats];
@@ -62,7 +59,6 @@ export async function readFragmentLayout(reader: PartReader): Promise<FragmentLa
     isRange: reader.isRange,
     boxes,
     moof,
-    removedBytes: sizeOf(all) - sizeOf(boxes),
     ...(await readMoof(reader, moof, mdat)),
     indexes,
   };
@@ -73,10 +69,6 @@ function incomplete(reader: PartReader, boxes: readonly TopBox[]): AppError {
   const found = boxes.slice(0, 8).map(({ type }) => JSON.stringify(type));
   const problem = found.length === 0 ? 'it is empty' : `it has no moof with an mdat, only ${found.join(', ')}`;
   return malformed(reader, first ?? { type: '', offset: reader.start }, problem);
-}
-
-function sizeOf(boxes: readonly TopBox[]): number {
-  return boxes.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }
 
 /** Finds tracks and absolute positions in a moof. All else in it counts from the moof or from those positions. */

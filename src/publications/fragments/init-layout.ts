@@ -6,7 +6,7 @@ import { isC2paBox, listTopBoxes, malformed, manifestIn, type PartReader, readBo
 /** The layout of an init segment. */
 export interface InitLayout {
   readonly path: string;
-  /** Top-level boxes in order, without those of C2PA. */
+  /** Top-level boxes in order, without those of C2PA and indexes of fragments, which no hash covers. */
   readonly boxes: readonly TopBox[];
   /** `track_ID` of the first track. */
   readonly firstTrackId: number;
@@ -24,7 +24,7 @@ const MAX_MOOV_BYTES = 16 * 1024 * 1024;
 /** Reads the layout of an init segment: a moov, no media. */
 export async function readInitLayout(reader: PartReader): Promise<InitLayout> {
   const all = await listTopBoxes(reader);
-  const boxes = all.filter((box) => !isC2paBox(box));
+  const boxes = all.filter((box) => !isC2paBox(box) && box.type !== 'mfra');
   const moov = boxes.find(({ type }) => type === 'moov');
   if (moov === undefined)
     throw malformed(reader, all[0] ?? { type: '', offset: reader.start }, 'an init segment needs a moov');
@@ -33,7 +33,7 @@ export async function readInitLayout(reader: PartReader): Promise<InitLayout> {
     const problem = 'an init segment holds no media; name its byte ranges in a playlist, or sign it as a video file';
     throw malformed(reader, media, problem);
   }
-  const ftyp = boxes.findIndex(({ type }) => type === 'ftyp');
+  const ftyp = boxes.findLastIndex(({ type }) => type === 'ftyp');
   if (ftyp > 0) throw malformed(reader, itemAt(boxes, ftyp), 'it must be the first box');
   const manifests = all.filter(isC2paBox).map(manifestIn);
   const { trackIds, handlers } = await readTracks(reader, moov);

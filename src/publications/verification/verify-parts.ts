@@ -1,6 +1,7 @@
 import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { itemAt } from '#errors/assert.ts';
+import { EXCLUDED_TYPES } from '#formats/isobmff-boxes.ts';
 import type { PartContents } from '../fragments/part-contents.ts';
 import type { MediaPart, Rendition } from '../media-part.ts';
 import type { Codec } from './codecs.ts';
@@ -176,8 +177,8 @@ export class PartsVerification {
   /** Reads an init segment twice: for its manifest, and hashed as that says. It is small. */
   #readInit(init: MediaPart): Promise<ReadInit> {
     return withSource(this.#folder, init, this.#signal, async (source) => {
-      // An index of the file that it was a range of is not copied.
-      const uncopied = init.range === null ? [] : ['sidx'];
+      // Indexes of fragments, and of the file that it was a range of, are not copied.
+      const uncopied = init.range === null ? ['mfra'] : ['mfra', 'sidx'];
       const hashing = {
         ...UNBOUND,
         c2paBoxMaxBytes: MAX_STORES_BYTES,
@@ -228,7 +229,7 @@ export class PartsVerification {
       ...binding,
       c2paBoxMaxBytes: MAX_MERKLE_BOX_BYTES,
       kept: 'moof',
-      ...this.#contentHashing([]),
+      ...this.#contentHashing(EXCLUDED_TYPES),
     } as const;
     const { maps = [], algorithm } = binding;
     return mapConcurrent(fragments, MAX_CONCURRENT_FRAGMENTS, async (part) => {

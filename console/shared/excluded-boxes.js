@@ -1,0 +1,86 @@
+// @ts-nocheck
+// Written by "npm run docs" from src/formats/isobmff/excluded-boxes.ts: change that.
+// BMFF hashes leave out `ftyp` and `mfra` as wholes (C2PA 2.2 §18.7.3): anybody can write into them. Players that look for the
+// container of a file by its bytes must find no other one there. Browsers run this module too (`scripts/console-modules.ts`), so
+// it uses nothing of Node.
+
+/** Top-level boxes, beside those of C2PA, that a BMFF hash excludes as a whole. */
+export const EXCLUDED_TYPES                    = ['ftyp', 'mfra'];
+
+/** Tells whether a BMFF hash excludes every top-level box of this type. */
+export function isExcludedType(type        )          {
+  return EXCLUDED_TYPES.includes(type);
+}
+
+/** Bytes of an excluded box that are looked at; none that is larger holds what its type may hold. */
+export const MAX_EXCLUDED_BOX_BYTES = 1024 * 1024;
+
+/** Bytes of a header with a size of 32 bits. */
+const COMPACT_HEADER_BYTES = 8;
+
+/**
+ * Tells whether an excluded box, of which `content` stands behind the header, is what a box of its type is. Its size has 32 bits:
+ * players that know no others look for media behind such a header.
+ */
+export function isOfItsType(
+  { type, headerSizeBytes }                                                             ,
+  content            ,
+)          {
+  if (headerSizeBytes !== COMPACT_HEADER_BYTES) return false;
+  return type === 'ftyp' ? isFileType(content) : isRandomAccess(content);
+}
+
+/** Major brands of still pictures: players take a file of one for another container. */
+const STILL_BRANDS = /^(?:jp2 |jpx |jxl )$/;
+const BRAND = /^(?:[ -~]{4}|\0{4})$/;
+
+/** Tells whether a box holds a brand, a version and further brands (ISO/IEC 14496-12 §4.3). */
+function isFileType(content            )          {
+  const words = Array.from({ length: Math.ceil(content.length / 4) }, (_, index) => typeAt(content, index * 4));
+  const [major = '', , ...others] = words;
+  return BRAND.test(major) && !STILL_BRANDS.test(major) && others.every((brand) => BRAND.test(brand));
+}
+
+/** Tells whether a box holds indexes of fragments and nothing else (ISO/IEC 14496-12 §8.8.9), each with a size of 32 bits. */
+function isRandomAccess(content            )          {
+  const view = viewOf(content);
+  for (let offset = 0, sizeBytes = 0; offset < content.length; offset += sizeBytes) {
+    if (content.length - offset < COMPACT_HEADER_BYTES) return false;
+    sizeBytes = view.getUint32(offset);
+    if (sizeBytes < COMPACT_HEADER_BYTES || sizeBytes > content.length - offset) return false;
+    const type = typeAt(content, offset + 4);
+    const own = content.subarray(offset + COMPACT_HEADER_BYTES, offset + sizeBytes);
+    if (!(type === 'tfra' ? isIndex(own) : type === 'mfro' && own.length === 8)) return false;
+  }
+  return true;
+}
+
+/** Bytes of an index before its entries: version and flags, track, lengths of numbers, and the count of entries. */
+const INDEX_HEAD_BYTES = 16;
+
+/** Tells whether an index (§8.8.10, behind its header) holds its entries, sorted by time and place, and nothing else. */
+function isIndex(index            )          {
+  if (index.length < INDEX_HEAD_BYTES) return false;
+  const view = viewOf(index);
+  const [versionAndFlags, lengths, count] = [view.getUint32(0), view.getUint32(8), view.getUint32(12)];
+  if ((versionAndFlags !== 0 && versionAndFlags !== 0x01000000) || lengths >> 6 !== 0) return false;
+  const isWide = versionAndFlags !== 0;
+  const numbersBytes = [lengths >> 4, lengths >> 2, lengths].reduce((sum, bits) => sum + (bits & 3) + 1, 0);
+  const placeAt = isWide ? 8 : 4;
+  const entryBytes = 2 * placeAt + numbersBytes;
+  if (index.length !== INDEX_HEAD_BYTES + count * entryBytes) return false;
+  const at = (offset        )         => (isWide ? view.getBigUint64(offset) : BigInt(view.getUint32(offset)));
+  for (let entry = INDEX_HEAD_BYTES + entryBytes; entry < index.length; entry += entryBytes) {
+    const before = entry - entryBytes;
+    if (at(entry) < at(before) || at(entry + placeAt) < at(before + placeAt)) return false;
+  }
+  return true;
+}
+
+function viewOf({ buffer, byteOffset, byteLength }            )           {
+  return new DataView(buffer, byteOffset, byteLength);
+}
+
+function typeAt(bytes            , offset        )         {
+  return String.fromCharCode(...bytes.subarray(offset, offset + 4));
+}
