@@ -1,6 +1,6 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex } from '@noble/hashes/utils.js';
-import { decode, encode } from 'cborg';
+import { decode } from 'cborg';
 import { isExcludedType, isOfItsType, MAX_EXCLUDED_BOX_BYTES } from './shared/excluded-boxes.js';
 
 /**
@@ -65,9 +65,8 @@ const MERKLE_KEYS = ['uniqueId', 'localId', 'location', 'hashes'];
 /** Returns true where a Merkle box holds a location with its proof, and nothing else. @param {Uint8Array} content */
 function isPlain(content) {
   try {
-    const stored = decode(content, { rejectDuplicateMapKeys: true });
-    const areKnown = Object.keys(stored).every((key) => MERKLE_KEYS.includes(key));
-    return areKnown && encode(stored).length === content.length;
+    const stored = decode(content, { strict: true, allowIndefinite: false, rejectDuplicateMapKeys: true });
+    return Object.keys(stored).every((key) => MERKLE_KEYS.includes(key));
   } catch {
     return false;
   }

@@ -1,9 +1,8 @@
 import { hash } from 'node:crypto';
-import * as cborg from 'cborg';
 import { z } from 'zod';
 import { rowLengths } from '#bytes/merkle-tree.ts';
 import type { HashAlgorithm } from '#bytes/splice-plan.ts';
-import { decodeCbor } from '#provenance/jumbf.ts';
+import { decodePlainCbor } from '#provenance/jumbf.ts';
 
 const storedLocation = z.strictObject({
   uniqueId: z.int().nonnegative(),
@@ -38,10 +37,10 @@ const MAX_DIGEST_BYTES = 64;
  * stands in it.
  */
 export function readStoredLocation(bytes: Uint8Array): StoredLocation | undefined {
-  const { data } = storedLocation.safeParse(decodeCbor(bytes));
+  const { data } = storedLocation.safeParse(decodePlainCbor(bytes));
   const hashes = data?.hashes ?? [];
   const isPlain = hashes.length <= MAX_PROOF_DIGESTS && hashes.every(({ length }) => length <= MAX_DIGEST_BYTES);
-  return data !== undefined && isPlain && cborg.encode(data).length === bytes.length ? data : undefined;
+  return isPlain ? data : undefined;
 }
 
 /** Returns true when a map holds a row of a tree with `count` leaves. */
