@@ -4,7 +4,7 @@ import type { JobScope } from '../caller.ts';
 import { type InputAttempt, MAX_PROCESS_EXITS, NO_PROGRESS } from '../job.ts';
 import { cancelledEntry, processExitEntry, type ResultEntry } from '../result-entries.ts';
 import { givenRows } from './dialect.ts';
-import type { Cancellation, InputEnd, InputId } from './job-store.ts';
+import type { Cancellation, FinishedInput, HandedIn, InputId, ReleasedInput } from './job-store.ts';
 import type { Database, Tables } from './tables.ts';
 import { type JobChange, updateJobs } from './update-jobs.ts';
 
@@ -14,30 +14,41 @@ import { type JobChange, updateJobs } from './update-jobs.ts';
  */
 export const MAX_SERVICE_EXITS = 10;
 
-const LATE: InputEnd = { input: 'late', jobFinished: false };
-const UNCHANGED: Cancellation = { changed: false, jobFinished: false };
-const QUEUED: InputEnd = { input: 'queued', jobFinished: false };
-
-/** A result to be recorded. */
-export interface FinishedInput {
-  readonly lease: InputAttempt;
-  readonly entry: ResultEntry;
-  readonly progress: ByteProgress;
-  /** SHA-256 of the manifest of the output; null when there is none. */
-  readonly digest: string | null;
+/** The effect of recording how a lease finished. */
+export interface InputEnd {
+  readonly input: 'finished' | 'queued' | 'late';
+  /** True when it was the last input of its job. */
+  readonly jobFinished: boolean;
 }
 
-/** Implements `JobStore.finishInput`. */
+const LATE: InputEnd = { input: 'late', jobFinished: false };
+const QUEUED: InputEnd = { input: 'queued', jobFinished: false };
+const UNCHANGED: Cancellation = { changed: false, jobFinished: false, inputCount: 0 };
+
+/** Implements `JobStore.finishInputs`. */
+export async function finishInputs(db: Database, results: readonly FinishedInput[]): Promise<HandedIn> {
+  const recorded = await recordResults(db, results);
+  const finished = await updateJobs(db, recorded);
+  return {
+    late: results.flatMap(({ lease }) => (recorded.some((one) => isSameInput(one, lease)) ? [] : [lease])),
+    finishedJobs: [...finished],
+    queuedCount: 0,
+  };
+}
+
+/** Records the result of one input, and finishes the job with its last input. */
 export async function finishInput(
   db: Database,
   lease: InputAttempt,
   entry: ResultEntry,
   progress: ByteProgress,
-  digest: string | null = null,
 ): Promise<InputEnd> {
-  const recorded = await recordResults(db, [{ lease, entry, progress, digest }]);
-  if (recorded.length === 0) return LATE;
-  return { input: 'finished', jobFinished: (await updateJobs(db, recorded)).has(lease.jobId) };
+  const { late, finishedJobs } = await finishInputs(db, [{ lease, entry, progress, digest: null }]);
+  return late.length > 0 ? LATE : { input: 'finished', jobFinished: finishedJobs.length > 0 };
+}
+
+export function isSameInput(one: InputId, other: InputId): boolean {
+  return one.jobId === other.jobId && one.inputIndex === other.inputIndex;
 }
 
 const RESULT_COLUMNS = {
@@ -73,12 +84,30 @@ export async function recordResults(
       and inputs.status in ('reserved', 'running')
     returning inputs.job_id as "jobId", inputs.input_index as "inputIndex"`.execute(db);
   return results.flatMap(({ lease: { jobId, inputIndex }, entry, progress }) => {
-    if (!recorded.some((one) => one.jobId === jobId && one.inputIndex === inputIndex)) return [];
+    if (!recorded.some((one) => isSameInput(one, { jobId, inputIndex }))) return [];
     return [{ jobId, inputIndex, done: 1, failed: entry.status === 'succeeded' ? 0 : 1, ...progress }];
   });
 }
 
-/** Implements `JobStore.requeueInput`. */
+/** Implements `JobStore.releaseInputs`. */
+export async function releaseInputs(db: Database, released: readonly ReleasedInput[]): Promise<HandedIn> {
+  const ends: (InputEnd & { readonly lease: InputAttempt })[] = [];
+  for (const one of released) ends.push({ lease: one.lease, ...(await releaseInput(db, one)) });
+  return {
+    late: ends.flatMap(({ input, lease }) => (input === 'late' ? [lease] : [])),
+    finishedJobs: ends.flatMap(({ jobFinished, lease }) => (jobFinished ? [lease.jobId] : [])),
+    queuedCount: ends.filter(({ input }) => input === 'queued').length,
+  };
+}
+
+/** Releases an input without a result, as `JobStore.releaseInputs` does each. */
+export function releaseInput(db: Database, released: ReleasedInput): Promise<InputEnd> {
+  const { lease, reason } = released;
+  if (reason === 'process-exited') return recordExit(db, lease, released.exitCause, 'process_ends', MAX_PROCESS_EXITS);
+  return reason === 'stopped' ? requeueInput(db, lease) : recordTransientFailure(db, lease);
+}
+
+/** Queues an input again. It finishes when its job is cancelled. */
 export async function requeueInput(db: Database, lease: InputAttempt): Promise<InputEnd> {
   if (await isCancelled(db, lease.jobId)) {
     return finishInput(db, lease, cancelledEntry(lease.inputIndex), NO_PROGRESS);
@@ -91,18 +120,17 @@ export async function requeueInput(db: Database, lease: InputAttempt): Promise<I
   return numUpdatedRows === 0n ? LATE : QUEUED;
 }
 
-/** Implements `JobStore.recordTransientFailure`. */
-export async function recordTransientFailure(db: Database, lease: InputAttempt): Promise<void> {
-  await db
+/** Counts a transient failure. The input stays reserved until it is released as stopped. It finishes when its job is cancelled. */
+async function recordTransientFailure(db: Database, lease: InputAttempt): Promise<InputEnd> {
+  if (await isCancelled(db, lease.jobId)) {
+    return finishInput(db, lease, cancelledEntry(lease.inputIndex), NO_PROGRESS);
+  }
+  const { numUpdatedRows } = await db
     .updateTable('inputs')
     .set(({ eb }) => ({ status: 'reserved', transient_failures: eb('transient_failures', '+', 1) }))
     .where(isCurrent(lease))
-    .execute();
-}
-
-/** Implements `JobStore.recordProcessExit`. */
-export function recordProcessExit(db: Database, lease: InputAttempt, exitCause: string): Promise<InputEnd> {
-  return recordExit(db, lease, exitCause, 'process_ends', MAX_PROCESS_EXITS);
+    .executeTakeFirst();
+  return numUpdatedRows === 0n ? LATE : QUEUED;
 }
 
 /**
@@ -132,7 +160,10 @@ async function recordExit(
   return finishInput(db, lease, processExitEntry(lease.inputIndex, count, exitCause), NO_PROGRESS);
 }
 
-/** Implements `JobStore.undoServiceExit`. */
+/**
+ * Takes back a service exit that another node counted although this node's worker is alive: only its connection was
+ * lost. Does nothing when a still newer lease exists.
+ */
 export async function undoServiceExit(db: Database, { jobId, inputIndex, attempt }: InputAttempt): Promise<void> {
   await db
     .updateTable('inputs')
@@ -177,9 +208,9 @@ export async function cancelJob(db: Database, jobId: string, { caller }: JobScop
   // The job finished, or was cancelled, after the select.
   if (cancelledJobs === 0n) return UNCHANGED;
   const count = Number(numUpdatedRows);
-  if (count === 0) return { changed: true, jobFinished: false };
+  if (count === 0) return { changed: true, jobFinished: false, inputCount: 0 };
   const finished = await updateJobs(db, [{ jobId, done: count, failed: count, ...NO_PROGRESS }]);
-  return { changed: true, jobFinished: finished.has(jobId) };
+  return { changed: true, jobFinished: finished.has(jobId), inputCount: count };
 }
 
 /** Implements `JobStore.cancelledAmong`. */
