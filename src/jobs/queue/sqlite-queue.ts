@@ -219,7 +219,7 @@ class SqliteQueue implements JobQueue {
     this.#mayPrecede = false;
     const count = Math.min(LEASE_AHEAD, MAX_LEASED_AHEAD - this.#ahead.length);
     const parts = [
-      { count: startCount, status: 'running', maxPriorities: this.#nextPriorities() },
+      { count: startCount, status: 'running', maxPriorities: startCount > 0 ? this.#nextPriorities() : ANY_PRIORITIES },
       { count, status: 'reserved', maxPriorities: ANY_PRIORITIES },
       {
         count: LEASE_AHEAD_LOW - this.#aheadLow.length,
