@@ -164,12 +164,11 @@ export class Scheduler {
   }
 
   #fillSlots(): void {
-    while (this.#mayHaveWork && this.#leases < MAX_CONCURRENT_LEASES && !this.#draining.signal.aborted) {
-      const request = this.#nextRequest();
-      if (request === null) return;
-      this.#mayHaveWork = false;
-      this.#track(this.#lease(request));
-    }
+    if (!this.#mayHaveWork || this.#leases >= MAX_CONCURRENT_LEASES || this.#draining.signal.aborted) return;
+    const request = this.#nextRequest();
+    if (request === null) return;
+    this.#mayHaveWork = false;
+    this.#track(this.#lease(request));
   }
 
   async #lease(request: LeaseRequest): Promise<void> {

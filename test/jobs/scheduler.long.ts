@@ -3,9 +3,23 @@ import { existsSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, describe, type TestContext, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
+import { type JobEngine, type JobQueue, type NewLeases, QueueEvents } from '#jobs/queue/job-queue.ts';
+import { Scheduler, type SchedulerOptions } from '#jobs/scheduler.ts';
+import type { JobStore, LeasedInput, ReleasedInput } from '#jobs/store/job-store.ts';
+import { WorkerPool } from '#workers/worker-pool.ts';
 import { createJobsDatabase } from '../support/jobs/jobs-database.ts';
-import { configFor, ended, nodeConfig, scripts, startedJobs, until } from '../support/jobs/test-jobs.ts';
+import {
+  configFor,
+  ended,
+  NO_LOG,
+  nodeConfig,
+  SCRIPTED_WORKER,
+  scripts,
+  startedJobs,
+  until,
+} from '../support/jobs/test-jobs.ts';
 import { startPostgres } from '../support/servers/postgres-server.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -177,6 +191,80 @@ function schedulerContract(engine: string, configOf: (t: TestContext) => Promise
     });
   });
 }
+
+const LEASED: LeasedInput = {
+  ...{ jobId: 'job', inputIndex: 0, attempt: 1, transientFailures: 0, processExits: 0, priority: 0 },
+  ...{ caller: null, inputJson: '{"type":"local_file_path","path":"progress 1"}', request: null },
+};
+
+/** A scheduler whose queue does nothing but what is given, and whose store cannot read requests. */
+function schedulerOf(queue: Partial<JobQueue>, requestOfJob: JobStore['requestOfJob']): Scheduler {
+  const options: SchedulerOptions = {
+    pool: new WorkerPool({ entry: SCRIPTED_WORKER, config: configFor('/nowhere'), maxWorkers: 1, log: NO_LOG }),
+    log: NO_LOG,
+    ...{ maxRunningInputs: 1, maxRunningInputsPerJob: 1, maxRunningJobs: 10, capacity: 10 },
+    clearStagings: async () => undefined,
+    runEnded: () => undefined,
+    jobFinished: () => undefined,
+    jobFinishedElsewhere: () => undefined,
+  };
+  const store: Partial<JobStore> = { requestOfJob, countQueued: async () => 0 };
+  const events = new QueueEvents().stream;
+  return new Scheduler(options, { store, queue: { isShared: false, events, ...queue } } as JobEngine);
+}
+
+test('there are two extra workers at most, however long all are busy', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+  let leases = 0;
+  const lease = async () => {
+    leases += 1;
+    return { inputs: [{ ...LEASED, jobId: `job ${leases}` }], finishedJobs: [] };
+  };
+  const scheduler = schedulerOf({ lease }, () => new Promise<never>(() => undefined));
+  await scheduler.begin();
+  for (let seconds = 0; seconds < 10; seconds += 1) {
+    await setImmediate();
+    t.mock.timers.tick(1_000);
+  }
+  assert.deepEqual([scheduler.running, leases], [3, 3]);
+});
+
+test('an input whose request cannot be read runs again after a pause', async () => {
+  const released = Promise.withResolvers<readonly ReleasedInput[]>();
+  const leases = [[LEASED], []];
+  const queue: Partial<JobQueue> = {
+    lease: async () => ({ inputs: leases.shift() ?? [], finishedJobs: [] }),
+    release: async (inputs) => {
+      released.resolve(inputs);
+      return { late: [], finishedJobs: [], queuedCount: 1 };
+    },
+  };
+  const scheduler = schedulerOf(queue, () => Promise.reject(new TypeError('a defect of the statement')));
+  const before = Date.now();
+  await scheduler.begin();
+  const [first] = await released.promise;
+  assert(first?.reason === 'transient-failure' && first.retryAt >= before + 1_000);
+  await scheduler.stop(0);
+});
+
+test('an input that is leased while the service stops is returned', async () => {
+  const leased = Promise.withResolvers<NewLeases>();
+  const released: ReleasedInput[] = [];
+  const queue: Partial<JobQueue> = {
+    lease: () => leased.promise,
+    release: async (inputs) => {
+      released.push(...inputs);
+      return { late: [], finishedJobs: [], queuedCount: inputs.length };
+    },
+  };
+  const request = { operation: 'c2pa-video', outputJson: 'null', paramsJson: 'null', traceParent: null } as const;
+  const scheduler = schedulerOf(queue, async () => request);
+  await scheduler.begin();
+  const stopping = scheduler.stop(0);
+  setTimeout(() => leased.resolve({ inputs: [LEASED], finishedJobs: [] }), 20);
+  await stopping;
+  assert.deepEqual(released, [{ lease: LEASED, reason: 'stopped' }]);
+});
 
 schedulerContract('embedded', async () => configFor(temporaryFolder()));
 

@@ -114,7 +114,7 @@ export class PostgresQueue implements JobQueue {
   }
 
   async renew(running: readonly (InputAttempt & ByteProgress)[]): Promise<Renewal> {
-    const lost = await this.#renewMessages();
+    const lost = await this.#renewMessages(running);
     const jobIds = [...new Set(running.map(({ jobId }) => jobId))];
     const cancelledJobs = await this.#database.read((db) => cancelledAmong(db, jobIds));
     const changed = running.filter((one) => this.#hasProgressed(one));
@@ -190,8 +190,8 @@ export class PostgresQueue implements JobQueue {
     return answers;
   }
 
-  async #renewMessages(): Promise<readonly InputAttempt[]> {
-    const held = [...this.#held.values()].filter(({ lost }) => !lost);
+  async #renewMessages(running: readonly InputAttempt[]): Promise<readonly InputAttempt[]> {
+    const held = running.flatMap((lease) => this.#held.get(keyOf(lease)) ?? []).filter(({ lost }) => !lost);
     const askedAtMs = this.#clock();
     const expired = new Set(await this.#messages.renew(held.map(({ message }) => message)));
     for (const one of held) {

@@ -10,6 +10,7 @@ import type {
   KnownJob,
   LeasedInput,
   LeaseFilter,
+  LeasePart,
   NewJob,
   ReleasedInput,
 } from '../store/job-store.ts';
@@ -148,7 +149,7 @@ class SqliteQueue implements JobQueue {
   /** Leases of the embedded store last until its process exits. */
   async renew(running: readonly InputAttempt[]): Promise<Renewal> {
     const jobIds = [...new Set(running.map(({ jobId }) => jobId))];
-    return { lost: [], cancelledJobs: await this.#store.cancelledAmong(jobIds) };
+    return { lost: [], cancelledJobs: jobIds.length === 0 ? [] : await this.#store.cancelledAmong(jobIds) };
   }
 
   async mayCommit(): Promise<boolean> {
@@ -200,7 +201,8 @@ class SqliteQueue implements JobQueue {
   }
 
   #mustFetch(request: LeaseRequest): boolean {
-    return this.#mayPrecede || this.#readyCount(request) === 0;
+    const maySort = this.#mayPrecede && this.#ahead.length < MAX_LEASED_AHEAD;
+    return maySort || this.#readyCount(request) === 0;
   }
 
   /** Leases inputs ahead, and `startCount` that start at once, which it returns. */
@@ -218,25 +220,21 @@ class SqliteQueue implements JobQueue {
   async #fetchNow({ onlyJobs, withoutJobs, withoutCallers }: LeaseFilter, startCount: number) {
     this.#mayPrecede = false;
     const count = Math.min(LEASE_AHEAD, MAX_LEASED_AHEAD - this.#ahead.length);
-    const parts = [
-      { count: startCount, status: 'running', maxPriorities: startCount > 0 ? this.#nextPriorities() : ANY_PRIORITIES },
+    const lowCount = LEASE_AHEAD_LOW - this.#aheadLow.length;
+    const startPriorities = startCount > 0 ? this.#nextPriorities() : ANY_PRIORITIES;
+    const parts: readonly LeasePart[] = [
+      { count: startCount, status: 'running', maxPriorities: startPriorities },
       { count, status: 'reserved', maxPriorities: ANY_PRIORITIES },
-      {
-        count: LEASE_AHEAD_LOW - this.#aheadLow.length,
-        status: 'reserved',
-        maxPriorities: lowPriorities(this.#lowLeases),
-      },
-    ] as const;
+      { count: lowCount, status: 'reserved', maxPriorities: lowPriorities(this.#lowLeases) },
+    ];
     const [started = [], next = [], low = []] = await this.#store
       .leaseInputs(parts, { onlyJobs, withoutJobs, withoutCallers })
       .catch((error) => {
         this.#mayPrecede = true;
         throw error;
       });
-    const last = next.at(-1);
-    this.#hasMore = last !== undefined && next.length === count;
-    if (this.#hasMore)
-      this.#mayPrecede ||= this.#ahead.some((input) => last !== undefined && compareInputs(last, input) < 0);
+    this.#hasMore = next.length === count;
+    this.#mayPrecede ||= this.#hasMore && this.#ahead.some((input) => precedes(next.at(-1), input));
     this.#ahead.push(...next);
     this.#ahead.sort(compareInputs);
     this.#aheadLow.push(...low);
@@ -273,6 +271,11 @@ class SqliteQueue implements JobQueue {
     if (withoutJobs.includes(jobId) || (caller !== null && withoutCallers.includes(caller))) return false;
     return ![...this.#cancelling].some((cancelling) => cancelling.jobId === jobId);
   }
+}
+
+/** Returns true also when there is no input that could tell. */
+function precedes(input: LeasedInput | undefined, other: LeasedInput): boolean {
+  return input === undefined || compareInputs(input, other) < 0;
 }
 
 /** The pause before an input is queued again after the store could not be written, in milliseconds. */

@@ -228,7 +228,7 @@ export interface Cancellation {
 export interface LeasePart {
   readonly count: number;
   readonly status: 'running' | 'reserved';
-  /** Upper bounds of priorities, the preferred one first. */
+  /** Upper bounds of priorities, the preferred one first; the last one bounds nothing. */
   readonly maxPriorities: readonly number[];
 }
 

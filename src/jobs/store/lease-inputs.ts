@@ -16,13 +16,16 @@ export async function leaseInputs(
   filter: LeaseFilter,
 ): Promise<readonly (readonly LeasedInput[])[]> {
   const all: LeasedInput[][] = [];
+  let isExhausted = false;
   for (const { count, status, maxPriorities } of parts) {
     const leased: LeasedInput[] = [];
     for (const maxPriority of maxPriorities) {
-      if (leased.length >= count) break;
+      if (isExhausted || leased.length >= count) break;
       const next = await nextQueued(db, count - leased.length, maxPriority, filter);
       leased.push(...(await leaseAndStart(db, next, status)));
     }
+    // The last bound is none.
+    isExhausted ||= leased.length < count;
     all.push(leased.sort(compareInputs));
   }
   return all;
