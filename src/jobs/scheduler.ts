@@ -76,7 +76,9 @@ export class Scheduler {
   /** Leases that are under way, and the inputs that they may return. */
   #leases = 0;
   #requested = 0;
-  #mayHaveWork = true;
+  /** The filter of the last lease that found too few inputs, until there may be work. */
+  #exhausted: string | null = null;
+  #workEvents = 0;
 
   constructor(options: SchedulerOptions, { store, queue }: JobEngine) {
     const { log } = options;
@@ -99,7 +101,7 @@ export class Scheduler {
       });
     }, RENEWAL_INTERVAL_MS).unref();
     void this.#followEvents();
-    this.#wake();
+    this.#fillSlots();
   }
 
   /** False when the last write to the store failed. */
@@ -151,35 +153,37 @@ export class Scheduler {
 
   async #followEvents(): Promise<void> {
     for await (const event of this.#queue.events) {
-      if (event.type === 'work') this.#wake();
+      if (event.type === 'work') this.#lookForWork();
       else if (event.type === 'cancelled') for (const run of this.#runsOf(event.jobId)) run.cancel();
       else this.#options.jobFinishedElsewhere(event.jobId);
     }
   }
 
-  /** Leases inputs: some may have been queued, or a slot has become free. */
-  #wake(): void {
-    this.#mayHaveWork = true;
+  /** Leases inputs, because some may have been queued. */
+  #lookForWork(): void {
+    this.#workEvents += 1;
+    this.#exhausted = null;
     this.#fillSlots();
+    if (this.#stall === undefined) this.#awaitExtraSlot();
   }
 
   #fillSlots(): void {
-    if (!this.#mayHaveWork || this.#leases >= MAX_CONCURRENT_LEASES || this.#draining.signal.aborted) return;
+    if (this.#leases >= MAX_CONCURRENT_LEASES || this.#draining.signal.aborted) return;
     const request = this.#nextRequest();
-    if (request === null) return;
-    this.#mayHaveWork = false;
-    this.#track(this.#lease(request));
+    if (request !== null && filterOf(request) !== this.#exhausted) this.#track(this.#lease(request));
   }
 
   async #lease(request: LeaseRequest): Promise<void> {
+    const { count } = request;
+    const workEvents = this.#workEvents;
     this.#leases += 1;
-    this.#requested += request.count;
+    this.#requested += count;
     const leased = await this.#persistence.write(() => this.#queue.lease(request));
     this.#leases -= 1;
-    this.#requested -= request.count;
+    this.#requested -= count;
     for (const jobId of leased?.finishedJobs ?? []) this.jobFinished(jobId);
     const inputs = leased?.inputs ?? [];
-    if (inputs.length === request.count) this.#mayHaveWork = true;
+    if (inputs.length < count && workEvents === this.#workEvents) this.#exhausted = filterOf(request);
     for (const input of inputs) this.#start(input);
     this.#fillSlots();
   }
@@ -229,9 +233,8 @@ export class Scheduler {
   #leaseExtra(): void {
     const { maxRunningInputs, maxRunningJobs } = this.#options;
     const counts = this.#runningByJob();
-    this.#awaitExtraSlot();
-    if (this.#requested > 0 || this.running >= maxRunningInputs + MAX_EXTRA_SLOTS || counts.size >= maxRunningJobs)
-      return;
+    this.#stall = undefined;
+    if (this.running >= maxRunningInputs + MAX_EXTRA_SLOTS || counts.size >= maxRunningJobs) return;
     const callers = [...this.#runs].flatMap(({ lease, hasSlot }) => (hasSlot ? (lease.caller ?? []) : []));
     const withoutJobs = [...counts.keys()];
     this.#track(this.#lease({ count: 1, onlyJobs: null, withoutJobs, withoutCallers: [...new Set(callers)] }));
@@ -284,7 +287,7 @@ export class Scheduler {
     if (!run.hasSlot) return;
     run.hasSlot = false;
     this.#awaitExtraSlot();
-    this.#wake();
+    this.#fillSlots();
   }
 
   #forgetIdleJob(jobId: string): void {
@@ -338,6 +341,10 @@ export class Scheduler {
   #runsOf(jobId: string): readonly InputRun[] {
     return [...this.#runs].filter(({ lease }) => lease.jobId === jobId);
   }
+}
+
+function filterOf({ onlyJobs, withoutJobs, withoutCallers }: LeaseRequest): string {
+  return JSON.stringify([onlyJobs, withoutJobs, withoutCallers]);
 }
 
 function unreadableRequest(lease: LeasedInput): FinishedInput {

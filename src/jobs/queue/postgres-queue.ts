@@ -5,11 +5,11 @@ import { type InputAttempt, NO_PROGRESS } from '../job.ts';
 import {
   cancelJob,
   cancelledAmong,
-  type InputEnd,
   isSameInput,
   recordResults,
   releaseInput,
   requeueInput,
+  sumOf,
   undoServiceExit,
 } from '../store/finish-input.ts';
 import type {
@@ -143,17 +143,15 @@ export class PostgresQueue implements JobQueue {
   }
 
   async release(inputs: readonly ReleasedInput[]): Promise<HandedIn> {
-    const ends = await this.#database.transaction(async (db) => {
-      const all: (InputEnd & { readonly lease: InputAttempt })[] = [];
-      for (const input of inputs) all.push({ lease: input.lease, ...(await this.#releaseOne(db, input)) });
-      return all;
+    const handedIn = await this.#database.transaction(async (db) => {
+      const all: HandedIn[] = [];
+      for (const input of inputs) all.push(await this.#releaseOne(db, input));
+      return sumOf(all);
     });
     for (const { lease } of inputs) this.#held.delete(keyOf(lease));
-    const finishedJobs = ends.flatMap(({ lease, jobFinished }) => (jobFinished ? [lease.jobId] : []));
-    const queuedCount = ends.filter(({ input }) => input === 'queued').length;
-    this.#publishFinished(finishedJobs);
-    if (queuedCount > 0) this.#announceWork();
-    return { late: ends.flatMap(({ lease, input }) => (input === 'late' ? [lease] : [])), finishedJobs, queuedCount };
+    this.#publishFinished(handedIn.finishedJobs);
+    if (handedIn.queuedCount > 0) this.#announceWork();
+    return handedIn;
   }
 
   /** Stops the listener and the supervision of messages. Nothing is leased ahead. */
@@ -264,8 +262,10 @@ export class PostgresQueue implements JobQueue {
     const taken = [];
     for (const message of messages) {
       const queued = leased.find((lease) => isSameInput(lease, message));
-      const { lease, jobFinished } = queued ? { lease: queued, jobFinished: false } : await takeOverInput(db, message);
-      if (jobFinished) finishedJobs.push(message.jobId);
+      const { lease, finishedJobs: ended } = queued
+        ? { lease: queued, finishedJobs: [] }
+        : await takeOverInput(db, message);
+      finishedJobs.push(...ended);
       if (lease === null) await this.#messages.delete(db, [message]);
       else taken.push({ lease, message });
     }
@@ -280,19 +280,19 @@ export class PostgresQueue implements JobQueue {
   }
 
   /** Queues an input again with its message, or finishes it. What is late is another node's. */
-  async #releaseOne(db: Database, input: ReleasedInput): Promise<InputEnd> {
-    const { lease } = input;
-    const first = await releaseInput(db, input);
-    const isPaused = input.reason === 'transient-failure' && first.input === 'queued';
-    const end = isPaused ? await requeueInput(db, lease) : first;
-    const message = this.#held.get(keyOf(lease));
-    if (end.input === 'late') await undoServiceExit(db, lease);
-    else if (end.input === 'finished') await this.#deleteMessages(db, [lease]);
-    else if (message !== undefined) {
-      const delayMs = input.reason === 'transient-failure' ? Math.max(0, input.retryAt - Date.now()) : 0;
-      await this.#messages.requeue(db, message.message, message.lease.priority, delayMs);
+  async #releaseOne(db: Database, input: ReleasedInput): Promise<HandedIn> {
+    const { lease, reason } = input;
+    const counted = await releaseInput(db, input);
+    const isPaused = reason === 'transient-failure' && counted.queuedCount > 0;
+    const handedIn = isPaused ? await requeueInput(db, lease) : counted;
+    const held = this.#held.get(keyOf(lease));
+    if (handedIn.late.length > 0) await undoServiceExit(db, lease);
+    else if (handedIn.queuedCount === 0) await this.#deleteMessages(db, [lease]);
+    else if (held !== undefined) {
+      const delayMs = reason === 'transient-failure' ? Math.max(0, input.retryAt - Date.now()) : 0;
+      await this.#messages.requeue(db, held.message, held.lease.priority, delayMs);
     }
-    return end;
+    return handedIn;
   }
 }
 

@@ -139,7 +139,7 @@ export class InputRunner {
   }
 
   /** Logs a run with a result, and returns that. */
-  #finish({ lease, progress }: InputRun, result: FinishedResult): FinishedInput {
+  #finish({ lease, progress }: InputRun, result: RunResult): FinishedInput {
     const { log } = this.#options;
     const ids = { job_id: lease.jobId, input_index: lease.inputIndex };
     if (result.type === 'failed' && result.error === null)
@@ -158,11 +158,8 @@ export class InputRunner {
   }
 }
 
-/** The result of a run that is the result of its input, or a failure that may be retried. */
-type FinishedResult = RunResult & { type: 'succeeded' | 'failed' | 'over-budget' };
-
 /** Returns the failure of an input at the last exit of its process that it may have. */
-function failureBy(exitCause: string): FinishedResult {
+function failureBy(exitCause: string): RunResult {
   const error = new AppError('INPUT_ENDED_PROCESS', { times: MAX_PROCESS_EXITS, how: exitCause });
   return { type: 'failed', error: error.toData(), phases: {}, calls: {} };
 }
@@ -201,10 +198,11 @@ function reportOf({ lease, request, startedAtMs, end, result, progress }: Report
   };
 }
 
-function entryOf(lease: InputAttempt, result: FinishedResult): ResultEntry {
+function entryOf(lease: InputAttempt, result: RunResult): ResultEntry {
   const { jobId, inputIndex } = lease;
   if (result.type === 'succeeded') return succeededEntry(inputIndex, result.outcome);
-  return failedEntry(inputIndex, result.error ?? new AppError('INPUT_MET_BUG', { jobId, inputIndex }).toData());
+  const error = 'error' in result ? result.error : null;
+  return failedEntry(inputIndex, error ?? new AppError('INPUT_MET_BUG', { jobId, inputIndex }).toData());
 }
 
 /**

@@ -1,5 +1,4 @@
-import { type ExpressionBuilder, sql } from 'kysely';
-import type { ByteProgress } from '#operations/operation.ts';
+import { type ExpressionBuilder, sql, type UpdateResult } from 'kysely';
 import type { JobScope } from '../caller.ts';
 import { type InputAttempt, MAX_PROCESS_EXITS, NO_PROGRESS } from '../job.ts';
 import { cancelledEntry, processExitEntry, type ResultEntry } from '../result-entries.ts';
@@ -14,15 +13,6 @@ import { type JobChange, updateJobs } from './update-jobs.ts';
  */
 export const MAX_SERVICE_EXITS = 10;
 
-/** The effect of recording how a lease finished. */
-export interface InputEnd {
-  readonly input: 'finished' | 'queued' | 'late';
-  /** True when it was the last input of its job. */
-  readonly jobFinished: boolean;
-}
-
-const LATE: InputEnd = { input: 'late', jobFinished: false };
-const QUEUED: InputEnd = { input: 'queued', jobFinished: false };
 const UNCHANGED: Cancellation = { changed: false, jobFinished: false, inputCount: 0 };
 
 /** Implements `JobStore.finishInputs`. */
@@ -36,15 +26,9 @@ export async function finishInputs(db: Database, results: readonly FinishedInput
   };
 }
 
-/** Records the result of one input, and finishes the job with its last input. */
-export async function finishInput(
-  db: Database,
-  lease: InputAttempt,
-  entry: ResultEntry,
-  progress: ByteProgress,
-): Promise<InputEnd> {
-  const { late, finishedJobs } = await finishInputs(db, [{ lease, entry, progress, digest: null }]);
-  return late.length > 0 ? LATE : { input: 'finished', jobFinished: finishedJobs.length > 0 };
+/** Records the result of an input that produced nothing. */
+export function finishWithout(db: Database, lease: InputAttempt, entry: ResultEntry): Promise<HandedIn> {
+  return finishInputs(db, [{ lease, entry, progress: NO_PROGRESS, digest: null }]);
 }
 
 export function isSameInput(one: InputId, other: InputId): boolean {
@@ -91,53 +75,50 @@ export async function recordResults(
 
 /** Implements `JobStore.releaseInputs`. */
 export async function releaseInputs(db: Database, released: readonly ReleasedInput[]): Promise<HandedIn> {
-  const ends: (InputEnd & { readonly lease: InputAttempt })[] = [];
-  for (const one of released) ends.push({ lease: one.lease, ...(await releaseInput(db, one)) });
+  const all: HandedIn[] = [];
+  for (const one of released) all.push(await releaseInput(db, one));
+  return sumOf(all);
+}
+
+export function sumOf(handedIn: readonly HandedIn[]): HandedIn {
   return {
-    late: ends.flatMap(({ input, lease }) => (input === 'late' ? [lease] : [])),
-    finishedJobs: ends.flatMap(({ jobFinished, lease }) => (jobFinished ? [lease.jobId] : [])),
-    queuedCount: ends.filter(({ input }) => input === 'queued').length,
+    late: handedIn.flatMap(({ late }) => late),
+    finishedJobs: handedIn.flatMap(({ finishedJobs }) => finishedJobs),
+    queuedCount: handedIn.reduce((sum, { queuedCount }) => sum + queuedCount, 0),
   };
 }
 
 /** Releases an input without a result, as `JobStore.releaseInputs` does each. */
-export function releaseInput(db: Database, released: ReleasedInput): Promise<InputEnd> {
+export async function releaseInput(db: Database, released: ReleasedInput): Promise<HandedIn> {
   const { lease, reason } = released;
   if (reason === 'process-exited') return recordExit(db, lease, released.exitCause, 'process_ends', MAX_PROCESS_EXITS);
-  return reason === 'stopped' ? requeueInput(db, lease) : recordTransientFailure(db, lease);
+  if (reason === 'stopped') return requeueInput(db, lease);
+  const update = db
+    .updateTable('inputs')
+    .set(({ eb }) => ({ status: 'reserved', transient_failures: eb('transient_failures', '+', 1) }));
+  return (await finishIfCancelled(db, lease)) ?? endOf(lease, await update.where(isCurrent(lease)).executeTakeFirst());
 }
 
 /** Queues an input again. It finishes when its job is cancelled. */
-export async function requeueInput(db: Database, lease: InputAttempt): Promise<InputEnd> {
-  if (await isCancelled(db, lease.jobId)) {
-    return finishInput(db, lease, cancelledEntry(lease.inputIndex), NO_PROGRESS);
-  }
-  const { numUpdatedRows } = await db
-    .updateTable('inputs')
-    .set({ status: 'queued' })
-    .where(isCurrent(lease))
-    .executeTakeFirst();
-  return numUpdatedRows === 0n ? LATE : QUEUED;
+export async function requeueInput(db: Database, lease: InputAttempt): Promise<HandedIn> {
+  const update = db.updateTable('inputs').set({ status: 'queued' });
+  return (await finishIfCancelled(db, lease)) ?? endOf(lease, await update.where(isCurrent(lease)).executeTakeFirst());
 }
 
-/** Counts a transient failure. The input stays reserved until it is released as stopped. It finishes when its job is cancelled. */
-async function recordTransientFailure(db: Database, lease: InputAttempt): Promise<InputEnd> {
-  if (await isCancelled(db, lease.jobId)) {
-    return finishInput(db, lease, cancelledEntry(lease.inputIndex), NO_PROGRESS);
-  }
-  const { numUpdatedRows } = await db
-    .updateTable('inputs')
-    .set(({ eb }) => ({ status: 'reserved', transient_failures: eb('transient_failures', '+', 1) }))
-    .where(isCurrent(lease))
-    .executeTakeFirst();
-  return numUpdatedRows === 0n ? LATE : QUEUED;
+async function finishIfCancelled(db: Database, lease: InputAttempt): Promise<HandedIn | null> {
+  return (await isCancelled(db, lease.jobId)) ? finishWithout(db, lease, cancelledEntry(lease.inputIndex)) : null;
+}
+
+function endOf(lease: InputAttempt, { numUpdatedRows }: UpdateResult): HandedIn {
+  const isLate = numUpdatedRows === 0n;
+  return { late: isLate ? [lease] : [], finishedJobs: [], queuedCount: isLate ? 0 : 1 };
 }
 
 /**
  * Counts an exit of the whole service or node while the input ran: queues it again, or fails it after `MAX_SERVICE_EXITS`
  * exits. Counted apart from exits of its own process, which the input may have caused.
  */
-export function recordServiceExit(db: Database, lease: InputAttempt, exitCause: string): Promise<InputEnd> {
+export function recordServiceExit(db: Database, lease: InputAttempt, exitCause: string): Promise<HandedIn> {
   return recordExit(db, lease, exitCause, 'service_ends', MAX_SERVICE_EXITS);
 }
 
@@ -147,9 +128,9 @@ async function recordExit(
   exitCause: string,
   column: 'process_ends' | 'service_ends',
   max: number,
-): Promise<InputEnd> {
+): Promise<HandedIn> {
   const input = await db.selectFrom('inputs').select(`${column} as count`).where(isCurrent(lease)).executeTakeFirst();
-  if (input === undefined) return LATE;
+  if (input === undefined) return { late: [lease], finishedJobs: [], queuedCount: 0 };
   const count = input.count + 1;
   await db
     .updateTable('inputs')
@@ -157,7 +138,7 @@ async function recordExit(
     .where(isCurrent(lease))
     .execute();
   if (count < max) return requeueInput(db, lease);
-  return finishInput(db, lease, processExitEntry(lease.inputIndex, count, exitCause), NO_PROGRESS);
+  return finishWithout(db, lease, processExitEntry(lease.inputIndex, count, exitCause));
 }
 
 /**

@@ -1,10 +1,18 @@
 import { sql } from 'kysely';
 import type { JobStatus } from '#contract/job.ts';
-import { type InputAttempt, NO_PROGRESS } from '../job.ts';
+import type { InputAttempt } from '../job.ts';
 import { cancelledEntry } from '../result-entries.ts';
 import { givenRows, jsonObject } from './dialect.ts';
-import { finishInput, type InputEnd, isCancelled, isCurrent, recordServiceExit, requeueInput } from './finish-input.ts';
-import type { InputId, JobRequest, LeasedInput, LeaseFilter, LeasePart, RecoveredLeases } from './job-store.ts';
+import { finishWithout, isCancelled, isCurrent, recordServiceExit, requeueInput } from './finish-input.ts';
+import type {
+  HandedIn,
+  InputId,
+  JobRequest,
+  LeasedInput,
+  LeaseFilter,
+  LeasePart,
+  RecoveredLeases,
+} from './job-store.ts';
 import { compareInputs } from './priority.ts';
 import type { Database, InputStatus } from './tables.ts';
 import { type JobChange, startOf, updateJobs } from './update-jobs.ts';
@@ -120,26 +128,22 @@ export async function recoverLeases(db: Database): Promise<RecoveredLeases> {
   return { inputs: leases.length, waitingJobs: Number(rows[0]?.count ?? 0) };
 }
 
-/** An input whose job message was received: its lease, or null when nothing is left to do. */
-export interface TakenOver {
-  readonly lease: LeasedInput | null;
-  /** True when the last input of its job finished by that. */
-  readonly jobFinished: boolean;
-}
-
 /**
- * Leases an input whose job message this node received, and which was not queued. One that is still running was lost by
- * another node: that exit is counted, and after `MAX_SERVICE_EXITS` exits the input fails.
+ * Leases an input whose job message this node received, and which was not queued; null when nothing is left to do. One that is
+ * still running was lost by another node: that exit is counted, and after `MAX_SERVICE_EXITS` exits the input fails.
  */
-export async function takeOverInput(db: Database, input: InputId): Promise<TakenOver> {
-  if (await isCancelled(db, input.jobId)) return { lease: null, jobFinished: await finishCancelled(db, input) };
-  const lost = await recoverLost(db, input);
-  if (lost?.input === 'finished') return { lease: null, jobFinished: lost.jobFinished };
+export async function takeOverInput(
+  db: Database,
+  input: InputId,
+): Promise<{ readonly lease: LeasedInput | null; readonly finishedJobs: readonly string[] }> {
+  if (await isCancelled(db, input.jobId)) return { lease: null, finishedJobs: await finishCancelled(db, input) };
+  const recovered = await recoverLost(db, input);
+  const isFinished = recovered?.queuedCount === 0 && recovered.late.length === 0;
+  if (isFinished) return { lease: null, finishedJobs: recovered.finishedJobs };
   // Also when nothing was lost: its node may have queued it again meanwhile, and this is its only job message.
-  const [lease] = await leaseAndStart(db, [input], 'running');
-  if (lease !== undefined) return { lease, jobFinished: false };
-  const cancelled = await isCancelled(db, input.jobId);
-  return { lease: null, jobFinished: cancelled && (await finishCancelled(db, input)) };
+  const [lease = null] = await leaseAndStart(db, [input], 'running');
+  const isCancelledNow = lease === null && (await isCancelled(db, input.jobId));
+  return { lease, finishedJobs: isCancelledNow ? await finishCancelled(db, input) : [] };
 }
 
 /** The columns of `JobRequest`. */
@@ -149,12 +153,6 @@ const REQUEST_FIELDS = {
   paramsJson: 'params',
   traceParent: 'trace_parent',
 } as const satisfies Record<keyof JobRequest, string>;
-
-interface LeasedRow extends Omit<LeasedInput, 'request'> {
-  readonly jobStatus: JobStatus;
-  /** JSON of a `JobRequest`; null unless the job has a single input and retries no other. */
-  readonly request: string | null;
-}
 
 const INPUT_COLUMNS = { job_id: 'text', input_index: 'integer' } as const;
 
@@ -170,7 +168,10 @@ export async function leaseQueued(
   if (inputs.length === 0) return { leased: [], starts: [] };
   const rows = inputs.map(({ jobId, inputIndex }) => ({ job_id: jobId, input_index: inputIndex }));
   // The request is read with the lease, because every statement costs a round trip.
-  const { rows: leases } = await sql<LeasedRow>`
+  // It is null unless the job has a single input and retries no other.
+  const { rows: leases } = await sql<
+    Omit<LeasedInput, 'request'> & { readonly jobStatus: JobStatus; readonly request: string | null }
+  >`
     update inputs set status = ${status}, attempt = inputs.attempt + 1, bytes_done = 0, bytes_total = 0
     from ${givenRows(db, INPUT_COLUMNS, rows)} as wanted
     where inputs.job_id = wanted.job_id and inputs.input_index = wanted.input_index and inputs.status = 'queued'
@@ -192,20 +193,19 @@ export async function leaseQueued(
 }
 
 /** Recovers an input that was leased by a node that was lost; null when there is no such lease. */
-async function recoverLost(db: Database, input: InputId): Promise<InputEnd | null> {
+async function recoverLost(db: Database, input: InputId): Promise<HandedIn | null> {
   const lease = await unfinishedLease(db, input);
   if (lease === null || lease.status === 'queued') return null;
   return lease.status === 'running' ? recordServiceExit(db, lease, 'with its whole node') : requeueInput(db, lease);
 }
 
-/** Finishes an input whose job was cancelled while it changed nodes; returns true when that finished the job. */
-async function finishCancelled(db: Database, input: InputId): Promise<boolean> {
+/** Finishes an input whose job was cancelled while it changed nodes; returns its job when that finished it. */
+async function finishCancelled(db: Database, input: InputId): Promise<readonly string[]> {
   const lease = await unfinishedLease(db, input);
-  if (lease === null) return false;
+  if (lease === null) return [];
   // Queued again during the cancellation. Only a leased input can finish.
   if (lease.status === 'queued') await reserveQueued(db, lease);
-  const end = await finishInput(db, lease, cancelledEntry(lease.inputIndex), NO_PROGRESS);
-  return end.jobFinished;
+  return (await finishWithout(db, lease, cancelledEntry(lease.inputIndex))).finishedJobs;
 }
 
 /** Returns the newest lease of an input that is not finished. */
