@@ -113,6 +113,8 @@ class SqliteQueue implements JobQueue {
     this.#cancelling.add(cancelling);
     try {
       const cancellation = await this.#store.cancelJob(jobId, scope);
+      // What was leased ahead just before is among the others by then.
+      await this.#fetching;
       if (cancellation?.changed) {
         for (const list of [this.#ahead, this.#aheadLow]) removeWhere(list, (input) => input.jobId === jobId);
         this.#events.push({ type: 'cancelled', jobId });
