@@ -92,7 +92,7 @@ export class Scheduler {
     this.#queuedCount = new ThrottledQuery(() => store.countQueued());
   }
 
-  /** Starts what was queued before, and looks for work from then on. Throws when the store cannot be used. */
+  /** Starts queued inputs, and looks for others from then on. Throws when the store cannot be used. */
   async begin(): Promise<void> {
     this.capacity.correct(await this.#queuedCount.value());
     this.#renewals = setInterval(() => {
@@ -188,7 +188,7 @@ export class Scheduler {
     this.#fillSlots();
   }
 
-  /** Returns what may be leased beside what is requested already; null for nothing. All of it may be of one job. */
+  /** Returns the next lease beside those that are under way; null when none may be. All its inputs may be of one job. */
   #nextRequest(): LeaseRequest | null {
     const { maxRunningInputs, maxRunningInputsPerJob, maxRunningJobs } = this.#options;
     const counts = this.#runningByJob();

@@ -8,6 +8,8 @@ import { succeededEntry } from '#jobs/result-entries.ts';
 import { MAX_SERVICE_EXITS, requeueInput } from '#jobs/store/finish-input.ts';
 import type { FinishedInput, LeasedInput } from '#jobs/store/job-store.ts';
 import { takeOverInput } from '#jobs/store/lease-inputs.ts';
+import { migrations } from '#jobs/store/migrations.ts';
+import { MessageQueue } from '#jobs/store/postgres/message-queue.ts';
 import { openPostgres } from '#jobs/store/postgres/postgres-database.ts';
 import { jobsOfCallers, otherJobs } from '#jobs/store/queue-state.ts';
 import { submitJob } from '#jobs/store/submit-job.ts';
@@ -18,6 +20,8 @@ import { startPostgres } from '../support/servers/postgres-server.ts';
 import { describeJobQueue } from './queue-contract.ts';
 
 const HOUR_MS = 3600 * 1000;
+/** Migrations of the release whose job messages had an order, and whose inputs had none. */
+const BEFORE_PRIORITIES = 8;
 const ids = new JobIds();
 
 const server = await startPostgres({ after });
@@ -210,6 +214,41 @@ describe('recording a result', () => {
       assert.deepEqual(await store.leaseCallbacks(10, HOUR_MS / 2), []);
     }
   });
+});
+
+test('data of the release before opens and goes on, with jobs that wait and run', async (t) => {
+  const url = await server.createDatabase();
+  const [batch, sync] = [ids.next(), ids.next()];
+  const before = await openPostgres(url, 4, migrations.slice(0, BEFORE_PRIORITIES));
+  const messages = await MessageQueue.open(before, NO_LOG);
+  await server.query(
+    url,
+    `insert into jobs (job_id, sync, status, queued_at, inputs_total) values
+       ('${batch}', 0, 'running', '2026-11-21T10:00:00.000Z', 4), ('${sync}', 1, 'queued', '2026-11-21T10:00:00.000Z', 1);
+     insert into job_requests (job_id, operation, output, params)
+       select job_id, 'verify', 'null', 'null' from jobs;
+     insert into inputs (job_id, input_index, status, attempt, input)
+       select '${batch}', i, case when i = 0 then 'running' else 'queued' end, case when i = 0 then 1 else 0 end, '{}'
+       from generate_series(0, 3) i;
+     insert into inputs (job_id, input_index, status, input) values ('${sync}', 0, 'queued', '{}')`,
+  );
+  const sent = [0, -1, -1, -2].map((priority, inputIndex) => ({ jobId: batch, inputIndex, priority }));
+  await before.transaction((db) => messages.send(db, [...sent, { jobId: sync, inputIndex: 0, priority: 100 }]));
+  await messages.close();
+  await before.close();
+  await server.query(url, `update attestream_deliveries.job_common set data = data || '{"sync":false}'`);
+
+  const engine = await openPostgresEngine(url, 4, NO_LOG);
+  t.after(() => engine.close());
+  const { inputs } = await engine.queue.lease({ ...ALL_JOBS, count: 10 });
+  assert.deepEqual(
+    inputs.map(({ jobId, inputIndex, attempt, priority }) => [jobId, inputIndex, attempt, priority]).sort(),
+    [[batch, 0, 2, 0], ...[1, 2, 3].map((index) => [batch, index, 1, index < 3 ? -1 : -2]), [sync, 0, 1, 100]].sort(),
+  );
+  await engine.queue.release(inputs.map((lease) => ({ lease, reason: 'stopped' })));
+  const again = await engine.queue.lease({ ...ALL_JOBS, count: 10 });
+  const { finishedJobs } = await engine.queue.finish(again.inputs.map(resultOf));
+  assert.deepEqual(new Set(finishedJobs), new Set([batch, sync]));
 });
 
 test('jobs that a node excludes are all of them, or refused where they are too many for a statement', async (t) => {

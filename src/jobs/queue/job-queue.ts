@@ -10,7 +10,7 @@ import type { FinishedInput, HandedIn, JobStore, LeasedInput, LeaseFilter, Relea
  * - Inputs come from the store: those of a submission that resolved are leased, also after the process was killed.
  * - Inputs are leased in the order of their priorities (`priority.ts`). Every eighth lease prefers low ones.
  * - An input is leased by one process at a time, and never after its job was cancelled.
- * - A lease is fenced by its attempt number: what is handed in for a lease that is not the newest one changes nothing.
+ * - A lease is fenced by its attempt number: a result or release for a lease that is not the newest one changes nothing.
  * - Methods reject with an AppError when the database cannot be used. Any other error is a defect that a retry cannot help.
  */
 export interface JobQueue {
@@ -26,7 +26,7 @@ export interface JobQueue {
   /** Leases up to `count` inputs. Fewer when no others are queued; there may be more soon. */
   lease(request: LeaseRequest): Promise<NewLeases>;
 
-  /** Renews the leases of running inputs, and records their progress. Returns what is to be stopped. */
+  /** Renews the leases of running inputs, and records their progress. Returns the runs to stop. */
   renew(running: readonly (InputAttempt & ByteProgress)[]): Promise<Renewal>;
 
   /**
@@ -41,7 +41,7 @@ export interface JobQueue {
   /** Returns leased inputs without results, which are queued again: at once, or at `retryAt`. */
   release(inputs: readonly ReleasedInput[]): Promise<HandedIn>;
 
-  /** Stops looking for work, and queues again what it leased ahead. To be called when all leases are handed in. */
+  /** Stops looking for work, and queues inputs again that it leased ahead. To be called when all leases are handed in. */
   close(): Promise<void>;
 }
 

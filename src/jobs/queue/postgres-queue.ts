@@ -279,7 +279,7 @@ export class PostgresQueue implements JobQueue {
     );
   }
 
-  /** Queues an input again with its message, or finishes it. What is late is another node's. */
+  /** Queues an input again with its message, or finishes it. A late lease is another node's by now. */
   async #releaseOne(db: Database, input: ReleasedInput): Promise<HandedIn> {
     const { lease, reason } = input;
     const counted = await releaseInput(db, input);

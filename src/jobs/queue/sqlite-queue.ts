@@ -68,7 +68,7 @@ export async function openSqliteEngine(
 
 /**
  * The queue in the embedded database. Inputs are leased ahead, because a commit takes as long as a small file: then no worker
- * waits for the disk between two inputs. They stay in order: what is submitted meanwhile is leased before they are given out.
+ * waits for the disk between two inputs. They stay in order: inputs that are submitted meanwhile are leased before these are given out.
  */
 class SqliteQueue implements JobQueue {
   readonly isShared = false;
@@ -105,7 +105,7 @@ class SqliteQueue implements JobQueue {
     return known;
   }
 
-  /** Cancels a job. What is leased ahead of it must not start meanwhile: the store finishes it. */
+  /** Cancels a job. Its inputs that are leased ahead must not start meanwhile: the store finishes them. */
   async cancelJob(jobId: string, scope?: JobScope): Promise<Cancellation | null> {
     // A caller cannot keep a job from starting that it may not see.
     if (scope?.caller !== undefined && (await this.#store.findJob(jobId, scope)) === null) return null;
@@ -113,7 +113,7 @@ class SqliteQueue implements JobQueue {
     this.#cancelling.add(cancelling);
     try {
       const cancellation = await this.#store.cancelJob(jobId, scope);
-      // What was leased ahead just before is among the others by then.
+      // Inputs that were leased ahead just before are in the lists by then.
       await this.#fetching;
       if (cancellation?.changed) {
         for (const list of [this.#ahead, this.#aheadLow]) removeWhere(list, (input) => input.jobId === jobId);
