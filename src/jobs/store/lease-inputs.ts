@@ -55,16 +55,13 @@ async function nextQueued(
       .where('priority', '<=', maxPriority)
       .$if(onlyJobs !== null, (inputs) => inputs.where('inputs.job_id', 'in', onlyJobs ?? []))
       .$if(withoutJobs.length > 0, (inputs) => inputs.where('inputs.job_id', 'not in', withoutJobs))
+      // From the jobs to their inputs, because most queued inputs may be of these callers.
       .$if(withoutCallers.length > 0, (inputs) =>
-        inputs.where(({ not, exists, selectFrom }) =>
-          not(
-            exists(
-              selectFrom('jobs')
-                .select('jobs.job_id')
-                .whereRef('jobs.job_id', '=', 'inputs.job_id')
-                .where('caller', 'in', withoutCallers),
-            ),
-          ),
+        inputs.where('inputs.job_id', 'in', ({ selectFrom }) =>
+          selectFrom('jobs')
+            .select('jobs.job_id')
+            .where('jobs.status', 'in', ['queued', 'running'])
+            .where(({ eb, or }) => or([eb('caller', 'is', null), eb('caller', 'not in', withoutCallers)])),
         ),
       )
       .orderBy('priority', 'desc')
