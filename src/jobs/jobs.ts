@@ -6,6 +6,7 @@ import { RELEASE } from '#config/release.ts';
 import type { Readiness } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Log } from '#telemetry/logger.ts';
+import type { JobReport } from '#telemetry/run-report.ts';
 import type { CurrentState, Telemetry } from '#telemetry/telemetry.ts';
 import { WorkerPool, type WorkerPoolOptions } from '#workers/worker-pool.ts';
 import type { WorkerTimeouts } from '#workers/worker-process.ts';
@@ -158,7 +159,7 @@ export class Jobs {
     const cancel = await store.cancelJob(jobId, scope);
     if (cancel === null) return null;
     scheduler.capacity.release(cancel.inputCount);
-    if (cancel.jobFinished) scheduler.jobFinished(jobId);
+    if (cancel.finishedJob !== null) scheduler.jobFinished(cancel.finishedJob);
     const job = await this.find(jobId);
     return job === null ? null : { job, changed: cancel.changed };
   }
@@ -307,7 +308,7 @@ export class Jobs {
       }),
       callbackSender: this.#createCallbackSender(store),
     };
-    const scheduler = new Scheduler(this.#schedulerOptions(store, pool, following), engine);
+    const scheduler = new Scheduler(this.#schedulerOptions(pool, following), engine);
     await scheduler.begin();
     // Last, because a worker keeps a process alive whose start failed.
     if (maxWorkers > 0) pool.prestart();
@@ -325,7 +326,6 @@ export class Jobs {
   }
 
   #schedulerOptions(
-    store: JobStore,
     pool: WorkerPool,
     { waiters, feed, callbackSender }: Pick<Engine, 'waiters' | 'feed' | 'callbackSender'>,
   ): SchedulerOptions {
@@ -345,9 +345,9 @@ export class Jobs {
       clearStagings: async (attempt) => clearStagings?.(attempt),
       runEnded: (report) => telemetry?.runEnded(report),
       jobFinishedElsewhere: notifyFinished,
-      jobFinished: (jobId) => {
-        notifyFinished(jobId);
-        void this.#reportFinished(store, jobId);
+      jobFinished: (report) => {
+        notifyFinished(report.jobId);
+        this.#reportFinished(report);
       },
     };
   }
@@ -358,19 +358,13 @@ export class Jobs {
     return new CallbackSender({ store, secret: config.callbacks.secret, post, log, sent, limits });
   }
 
-  /** Logs, measures and traces a finished job. A failure is only logged. */
-  async #reportFinished(store: JobStore, jobId: string): Promise<void> {
+  /** Logs, measures and traces a finished job. */
+  #reportFinished(report: JobReport): void {
     const { log, telemetry } = this.#options;
-    try {
-      const report = await store.jobReport(jobId);
-      if (report === null) return;
-      const { operation, caller, status, inputs, queuedAtMs, finishedAtMs } = report;
-      const ids = { job_id: jobId, ...(caller !== null && { caller }) };
-      log.info({ ...ids, operation, status, inputs, ms: finishedAtMs - queuedAtMs }, 'job ended');
-      telemetry?.jobFinished(report);
-    } catch (error) {
-      if (!this.#stopping) log.warn({ job_id: jobId, err: error }, 'the report of a finished job could not be read');
-    }
+    const { jobId, operation, caller, status, inputs, queuedAtMs, finishedAtMs } = report;
+    const ids = { job_id: jobId, ...(caller !== null && { caller }) };
+    log.info({ ...ids, operation, status, inputs, ms: finishedAtMs - queuedAtMs }, 'job ended');
+    telemetry?.jobFinished(report);
   }
 
   get #maxRunningInputs(): number {

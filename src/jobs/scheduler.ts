@@ -3,7 +3,7 @@ import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { ByteProgress } from '#operations/operation.ts';
 import type { Log } from '#telemetry/logger.ts';
-import type { RunReport } from '#telemetry/run-report.ts';
+import type { JobReport, RunReport } from '#telemetry/run-report.ts';
 import type { WorkerPool } from '#workers/worker-pool.ts';
 import { type InputAttempt, NO_PROGRESS, NOTHING_RUNNING, type RunningProgress } from './job.ts';
 import type { JobEngine, JobQueue, LeaseRequest } from './queue/job-queue.ts';
@@ -46,7 +46,7 @@ export interface SchedulerOptions {
   readonly clearStagings: (attempt: InputAttempt) => Promise<void>;
   readonly runEnded: (report: RunReport) => void;
   /** Called when the end of a job is committed that this process brought about. */
-  readonly jobFinished: (jobId: string) => void;
+  readonly jobFinished: (report: JobReport) => void;
   /** Called when a job has finished in any process; for one that finished here perhaps as well. */
   readonly jobFinishedElsewhere: (jobId: string) => void;
 }
@@ -121,9 +121,9 @@ export class Scheduler {
   }
 
   /** Reports a job that finished in this process. */
-  jobFinished(jobId: string): void {
-    this.#outputPaths.forget(jobId);
-    this.#options.jobFinished(jobId);
+  jobFinished(report: JobReport): void {
+    this.#outputPaths.forget(report.jobId);
+    this.#options.jobFinished(report);
   }
 
   /** Starts nothing more, lets running inputs finish within the grace period, and queues the others again. */
@@ -181,7 +181,7 @@ export class Scheduler {
     const leased = await this.#persistence.write(() => this.#queue.lease(request));
     this.#leases -= 1;
     this.#requested -= count;
-    for (const jobId of leased?.finishedJobs ?? []) this.jobFinished(jobId);
+    for (const report of leased?.finishedJobs ?? []) this.jobFinished(report);
     const inputs = leased?.inputs ?? [];
     if (inputs.length < count && workEvents === this.#workEvents) this.#exhausted = filterOf(request);
     for (const input of inputs) this.#start(input);
@@ -299,7 +299,7 @@ export class Scheduler {
   #handedIn(end: FinishedInput | ReleasedInput, { late, finishedJobs, queuedCount }: HandedIn): void {
     this.capacity.add(queuedCount);
     if (late.length > 0) this.#logLate(end);
-    for (const jobId of finishedJobs) this.jobFinished(jobId);
+    for (const report of finishedJobs) this.jobFinished(report);
   }
 
   #logLate(end: FinishedInput | ReleasedInput): void {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Submission } from '#jobs/job.ts';
+import { NO_PROGRESS, type Submission } from '#jobs/job.ts';
 import { JobIds } from '#jobs/job-ids.ts';
 import { cancelledEntry, type ResultEntry } from '#jobs/result-entries.ts';
 import { MAX_CALLBACK_PAUSE_MS } from '#jobs/store/callbacks.ts';
@@ -51,7 +51,9 @@ export function describeJobControl(
     test('finishes a job at once when none of its inputs is running', async () => {
       const store = await sharedStore();
       const jobId = await submitted(store, ['a', 'b']);
-      assert.deepEqual(await store.cancelJob(jobId), { changed: true, jobFinished: true, inputCount: 2 });
+      const { finishedJob, ...cancellation } = (await store.cancelJob(jobId)) ?? assert.fail();
+      assert.deepEqual(cancellation, { changed: true, inputCount: 2 });
+      assert.deepEqual([finishedJob?.jobId, finishedJob?.status], [jobId, 'failed']);
       const job = await store.findJob(jobId);
       assert.equal(job?.status, 'failed');
       assert.deepEqual(resultsOf(job), [
@@ -59,7 +61,7 @@ export function describeJobControl(
         { ...cancelledEntry(1), input_name: 'b' },
       ]);
       assert.deepEqual(await leased(store, jobId), []);
-      assert.deepEqual(await store.cancelJob(jobId), { changed: false, jobFinished: false, inputCount: 0 });
+      assert.deepEqual(await store.cancelJob(jobId), { changed: false, finishedJob: null, inputCount: 0 });
     });
 
     test('leaves running inputs to their workers, and the job finishes with them', async () => {
@@ -67,7 +69,7 @@ export function describeJobControl(
       const jobId = await submitted(store, ['a', 'b', 'c']);
       const [first, second] = await leased(store, jobId, 2);
       assert(first !== undefined && second !== undefined);
-      assert.deepEqual(await store.cancelJob(jobId), { changed: true, jobFinished: false, inputCount: 1 });
+      assert.deepEqual(await store.cancelJob(jobId), { changed: true, finishedJob: null, inputCount: 1 });
       assert.deepEqual(await store.cancelledAmong([jobId, ids.next()]), [jobId]);
       assert.deepEqual(await release(store, first), { input: 'finished', jobFinished: false });
       assert.deepEqual(await succeed(store, second), { input: 'finished', jobFinished: true });
@@ -130,8 +132,7 @@ export function describeJobControl(
       assert.deepEqual(await idsOf({ ...scope, status: 'succeeded' }), []);
       assert.deepEqual(await idsOf({ caller: '' }), []);
       assert.deepEqual(await idsOf({}), [nobodys, others, own]);
-      assert.equal((await store.cancelJob(own, scope))?.changed, true);
-      assert.equal((await store.jobReport(own))?.caller, 'newsroom');
+      assert.equal((await store.cancelJob(own, scope))?.finishedJob?.caller, 'newsroom');
       assert.equal((await store.findJob(nobodys))?.caller, undefined);
     });
   });
@@ -187,12 +188,12 @@ export function describeJobControl(
     test('reports a finished job', async () => {
       const store = await sharedStore();
       const jobId = await submitted(store, ['a'], { traceParent: 'the trace' });
-      assert.equal(await store.jobReport(jobId), null);
-      await succeed(store, await started(store, jobId));
-      const report = await store.jobReport(jobId);
+      const lease = await started(store, jobId);
+      const results = [{ lease, entry: cancelledEntry(0), progress: NO_PROGRESS, digest: null }];
+      const [report] = (await store.finishInputs(results)).finishedJobs;
       assert.deepEqual(
         [report?.operation, report?.status, report?.inputs, report?.traceParent],
-        ['c2pa-video', 'succeeded', 1, 'the trace'],
+        ['c2pa-video', 'failed', 1, 'the trace'],
       );
       assert.ok((report?.finishedAtMs ?? 0) >= (report?.queuedAtMs ?? Number.NaN));
     });

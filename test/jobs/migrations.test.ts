@@ -120,6 +120,7 @@ describe('a database of an older release', () => {
       progress: NO_PROGRESS,
       digest: null,
     }));
-    assert.deepEqual(new Set((await engine.queue.finish(results)).finishedJobs), new Set([batch, sync]));
+    const { finishedJobs } = await engine.queue.finish(results);
+    assert.deepEqual(new Set(finishedJobs.map((report) => report.jobId)), new Set([batch, sync]));
   });
 });

@@ -118,7 +118,10 @@ export function describeJobQueue(engineName: string, openEngine: (scope: Scope) 
       assert.equal((await engine.queue.finish([resultOf(old)])).late.length, 1);
       assert.equal((await engine.queue.release([{ lease: old, reason: 'stopped' }])).late.length, 1);
       const { finishedJobs } = await engine.queue.finish([resultOf(current)]);
-      assert.deepEqual(finishedJobs, [jobId]);
+      assert.deepEqual(
+        finishedJobs.map((report) => [report.jobId, report.status, report.inputs]),
+        [[jobId, 'succeeded', 1]],
+      );
       assert.equal((await engine.queue.finish([resultOf(current)])).late.length, 1);
       assert.equal(resultsOf(await engine.store.findJob(jobId)).length, 1);
     });
@@ -167,7 +170,7 @@ export function describeJobQueue(engineName: string, openEngine: (scope: Scope) 
           const { finishedJobs, late } = await engine.queue.finish(inputs.map(resultOf));
           assert.deepEqual(late, []);
           count += inputs.length;
-          finished.push(...finishedJobs);
+          finished.push(...finishedJobs.map((report) => report.jobId));
         }
       };
       await Promise.all(Array.from({ length: 6 }, schedule));

@@ -1,4 +1,5 @@
 import type { ByteProgress } from '#operations/operation.ts';
+import type { JobReport } from '#telemetry/run-report.ts';
 import type { InputAttempt } from '../job.ts';
 import type { FinishedInput, HandedIn, JobStore, LeasedInput, LeaseFilter, ReleasedInput } from '../store/job-store.ts';
 
@@ -53,7 +54,7 @@ export interface LeaseRequest extends LeaseFilter {
 export interface NewLeases {
   readonly inputs: readonly LeasedInput[];
   /** The jobs that finished because their last inputs could not be leased any more. */
-  readonly finishedJobs: readonly string[];
+  readonly finishedJobs: readonly JobReport[];
 }
 
 export interface Renewal {

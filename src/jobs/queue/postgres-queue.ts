@@ -1,5 +1,6 @@
 import type { ByteProgress } from '#operations/operation.ts';
 import type { Log } from '#telemetry/logger.ts';
+import type { JobReport } from '#telemetry/run-report.ts';
 import type { JobScope } from '../caller.ts';
 import { type InputAttempt, NO_PROGRESS } from '../job.ts';
 import {
@@ -105,7 +106,7 @@ export class PostgresQueue implements JobQueue {
     const cancellation = await this.#database.transaction((db) => cancelJob(db, jobId, scope));
     if (!cancellation?.changed) return cancellation;
     this.#events.push({ type: 'cancelled', jobId });
-    this.#publisher.publish({ type: cancellation.jobFinished ? 'ended' : 'cancelled', jobId });
+    this.#publisher.publish({ type: cancellation.finishedJob !== null ? 'ended' : 'cancelled', jobId });
     return cancellation;
   }
 
@@ -174,8 +175,8 @@ export class PostgresQueue implements JobQueue {
     this.#publisher.publish({ type: 'queued' });
   }
 
-  #publishFinished(jobIds: readonly string[]): void {
-    for (const jobId of jobIds) this.#publisher.publish({ type: 'ended', jobId });
+  #publishFinished(jobs: readonly JobReport[]): void {
+    for (const { jobId } of jobs) this.#publisher.publish({ type: 'ended', jobId });
   }
 
   async #submitAll(jobs: readonly NewJob[]): Promise<readonly (KnownJob | null)[]> {
@@ -225,7 +226,7 @@ export class PostgresQueue implements JobQueue {
     const { leased, starts } = await leaseQueued(db, received.flat(), 'running');
     const results = batch.flatMap((exchange) => exchange.results);
     const recorded = await recordResults(db, results);
-    const finished = new Set(await updateJobs(db, [...starts, ...recorded]));
+    const finished = await updateJobs(db, [...starts, ...recorded]);
     const isLate = ({ lease }: FinishedInput) => !recorded.some((one) => isSameInput(one, lease));
     await this.#deleteMessages(
       db,
@@ -236,7 +237,10 @@ export class PostgresQueue implements JobQueue {
       const late = exchange.results.filter(isLate).map(({ lease }) => lease);
       for (const lease of late) await undoServiceExit(db, lease);
       // The end of a job is reported with one of its inputs.
-      const finishedJobs = exchange.results.flatMap(({ lease }) => (finished.delete(lease.jobId) ? [lease.jobId] : []));
+      const finishedJobs = exchange.results.flatMap(({ lease: { jobId } }) => {
+        const report = finished.get(jobId);
+        return report !== undefined && finished.delete(jobId) ? [report] : [];
+      });
       const taken = await this.#takeAll(db, received[index] ?? [], leased, finishedJobs);
       answers.push({ taken, late, finishedJobs, queuedCount: 0 });
     }
@@ -257,7 +261,7 @@ export class PostgresQueue implements JobQueue {
     db: Database,
     messages: readonly JobMessage[],
     leased: readonly LeasedInput[],
-    finishedJobs: string[],
+    finishedJobs: JobReport[],
   ): Promise<readonly { readonly lease: LeasedInput; readonly message: JobMessage }[]> {
     const taken = [];
     for (const message of messages) {

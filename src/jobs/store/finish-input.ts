@@ -13,7 +13,7 @@ import { type JobChange, updateJobs } from './update-jobs.ts';
  */
 export const MAX_SERVICE_EXITS = 10;
 
-const UNCHANGED: Cancellation = { changed: false, jobFinished: false, inputCount: 0 };
+const UNCHANGED: Cancellation = { changed: false, finishedJob: null, inputCount: 0 };
 
 /** Implements `JobStore.finishInputs`. */
 export async function finishInputs(db: Database, results: readonly FinishedInput[]): Promise<HandedIn> {
@@ -21,7 +21,7 @@ export async function finishInputs(db: Database, results: readonly FinishedInput
   const finished = await updateJobs(db, recorded);
   return {
     late: results.flatMap(({ lease }) => (recorded.some((one) => isSameInput(one, lease)) ? [] : [lease])),
-    finishedJobs: [...finished],
+    finishedJobs: [...finished.values()],
     queuedCount: 0,
   };
 }
@@ -189,9 +189,9 @@ export async function cancelJob(db: Database, jobId: string, { caller }: JobScop
   // The job finished, or was cancelled, after the select.
   if (cancelledJobs === 0n) return UNCHANGED;
   const count = Number(numUpdatedRows);
-  if (count === 0) return { changed: true, jobFinished: false, inputCount: 0 };
+  if (count === 0) return { changed: true, finishedJob: null, inputCount: 0 };
   const finished = await updateJobs(db, [{ jobId, done: count, failed: count, ...NO_PROGRESS }]);
-  return { changed: true, jobFinished: finished.has(jobId), inputCount: count };
+  return { changed: true, finishedJob: finished.get(jobId) ?? null, inputCount: count };
 }
 
 /** Implements `JobStore.cancelledAmong`. */

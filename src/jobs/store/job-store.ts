@@ -72,9 +72,6 @@ export interface JobStore {
   /** Returns a JSON array with the result entries of finished inputs of a job in the scope; at most 1000 indexes. */
   resultEntries(jobId: string, inputIndexes: readonly number[], scope?: JobScope): Promise<string>;
 
-  /** Returns what is logged and measured of a finished job; null when it is unknown or not finished. */
-  jobReport(jobId: string): Promise<JobReport | null>;
-
   /**
    * Deletes a batch of jobs that finished before a time, oldest first, and returns their number: 0 when none are left. Jobs
    * with a pending callback are kept.
@@ -218,8 +215,8 @@ export interface RecordedRequest {
 export interface Cancellation {
   /** False when the job was finished or cancelled before; then nothing was written. */
   readonly changed: boolean;
-  /** True when nothing of it was running, so that it is finished. */
-  readonly jobFinished: boolean;
+  /** The report of the job when nothing of it was running, so that it is finished. */
+  readonly finishedJob: JobReport | null;
   /** The number of inputs that finished at once. */
   readonly inputCount: number;
 }
@@ -291,7 +288,7 @@ export interface HandedIn {
   /** The leases that were late: nothing was written for them. */
   readonly late: readonly InputAttempt[];
   /** The jobs that finished by that. */
-  readonly finishedJobs: readonly string[];
+  readonly finishedJobs: readonly JobReport[];
   /** The number of inputs that wait again. */
   readonly queuedCount: number;
 }

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { JobStatus } from '#contract/job.ts';
+import type { JobReport } from '#telemetry/run-report.ts';
 import type { InputAttempt } from '../job.ts';
 import { cancelledEntry } from '../result-entries.ts';
 import { givenRows, jsonObject } from './dialect.ts';
@@ -132,7 +133,7 @@ export async function recoverLeases(db: Database): Promise<RecoveredLeases> {
 export async function takeOverInput(
   db: Database,
   input: InputId,
-): Promise<{ readonly lease: LeasedInput | null; readonly finishedJobs: readonly string[] }> {
+): Promise<{ readonly lease: LeasedInput | null; readonly finishedJobs: readonly JobReport[] }> {
   if (await isCancelled(db, input.jobId)) return { lease: null, finishedJobs: await finishCancelled(db, input) };
   const recovered = await recoverLost(db, input);
   const isFinished = recovered?.queuedCount === 0 && recovered.late.length === 0;
@@ -197,7 +198,7 @@ async function recoverLost(db: Database, input: InputId): Promise<HandedIn | nul
 }
 
 /** Finishes an input whose job was cancelled while it changed nodes; returns its job when that finished it. */
-async function finishCancelled(db: Database, input: InputId): Promise<readonly string[]> {
+async function finishCancelled(db: Database, input: InputId): Promise<readonly JobReport[]> {
   const lease = await unfinishedLease(db, input);
   if (lease === null) return [];
   // Queued again during the cancellation. Only a leased input can finish.

@@ -6,7 +6,7 @@ import { leaseInputs, recoverLeases, requestOfJob, startInputs } from './lease-i
 import { probeWrite, pruneJobs } from './maintenance.ts';
 import { pathsOfJob, releaseOutputPaths, reserveOutputPath } from './output-paths.ts';
 import { countQueued, queueState } from './queue-state.ts';
-import { findJob, finishedAmong, finishedInputs, jobReport, listJobs, recentJobs, resultEntries } from './read-jobs.ts';
+import { findJob, finishedAmong, finishedInputs, listJobs, recentJobs, resultEntries } from './read-jobs.ts';
 import { findByIdempotencyKey, submitJob } from './submit-job.ts';
 import type { Database } from './tables.ts';
 
@@ -46,7 +46,6 @@ export const storeMethods: {
   finishedAmong: read(finishedAmong),
   finishedInputs: read(finishedInputs),
   finishInputs: write(finishInputs),
-  jobReport: read(jobReport),
   leaseCallbacks: write(leaseCallbacks),
   leaseInputs: write(leaseInputs),
   listJobs: read(listJobs),
