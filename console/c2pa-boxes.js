@@ -1,6 +1,6 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex } from '@noble/hashes/utils.js';
-import { decode } from 'cborg';
+import { decode, encode } from 'cborg';
 import { isExcludedType, isOfItsType, MAX_EXCLUDED_BOX_BYTES } from './shared/excluded-boxes.js';
 
 /**
@@ -42,12 +42,35 @@ export async function storeIn(init) {
 }
 
 /**
- * Returns true where a fragment holds a box that hashes leave out, and that is none of its type: players may find media there.
- * @param {Blob} fragment
+ * Returns true where an init segment or a fragment holds more in boxes that hashes leave out than writers put there, a file type at the
+ * start and a Merkle box: players may find media in it.
+ * @param {Blob} part
  */
-export async function holdsUnsigned(fragment) {
-  const excluded = (await boxesIn(fragment)).filter(({ type }) => isExcludedType(type));
-  return excluded.some((box) => box.bytes.length > MAX_EXCLUDED_BOX_BYTES || !isOfItsType(box, contentOf(box)));
+export async function holdsUnsigned(part) {
+  const boxes = await boxesIn(part);
+  const isFileType = (/** @type {TopBox} */ box) =>
+    box === boxes[0] &&
+    box.type === 'ftyp' &&
+    box.bytes.length <= MAX_EXCLUDED_BOX_BYTES &&
+    isOfItsType(box, contentOf(box));
+  const merkle = (await c2paBoxesIn(part)).filter(({ purpose }) => purpose === 'merkle');
+  return (
+    boxes.some((box) => isExcludedType(box.type) && !isFileType(box)) ||
+    !merkle.every(({ content }) => isPlain(content))
+  );
+}
+
+const MERKLE_KEYS = ['uniqueId', 'localId', 'location', 'hashes'];
+
+/** Returns true where a Merkle box holds a location with its proof, and nothing else. @param {Uint8Array} content */
+function isPlain(content) {
+  try {
+    const stored = decode(content, { rejectDuplicateMapKeys: true });
+    const areKnown = Object.keys(stored).every((key) => MERKLE_KEYS.includes(key));
+    return areKnown && encode(stored).length === content.length;
+  } catch {
+    return false;
+  }
 }
 
 /** Returns the C2PA boxes among the top-level boxes of a file, or of its beginning. @param {Blob} blob */

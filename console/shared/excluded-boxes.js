@@ -15,6 +15,9 @@ export function isExcludedType(type        )          {
 /** Bytes of an excluded box that are looked at; none that is larger holds what its type may hold. */
 export const MAX_EXCLUDED_BOX_BYTES = 1024 * 1024;
 
+/** Bytes of a file type: 254 brands, and files have some ten. */
+const MAX_FILE_TYPE_BYTES = 1024;
+
 /** Bytes of a header with a size of 32 bits. */
 const COMPACT_HEADER_BYTES = 8;
 
@@ -36,6 +39,7 @@ const BRAND = /^(?:[ -~]{4}|\0{4})$/;
 
 /** Tells whether a box holds a brand, a version and further brands (ISO/IEC 14496-12 §4.3). */
 function isFileType(content            )          {
+  if (content.length > MAX_FILE_TYPE_BYTES) return false;
   const words = Array.from({ length: Math.ceil(content.length / 4) }, (_, index) => typeAt(content, index * 4));
   const [major = '', , ...others] = words;
   return BRAND.test(major) && !STILL_BRANDS.test(major) && others.every((brand) => BRAND.test(brand));
@@ -58,7 +62,7 @@ function isRandomAccess(content            )          {
 /** Bytes of an index before its entries: version and flags, track, lengths of numbers, and the count of entries. */
 const INDEX_HEAD_BYTES = 16;
 
-/** Tells whether an index (§8.8.10, behind its header) holds its entries, sorted by time and place, and nothing else. */
+/** Tells whether an index (§8.8.10, behind its header) holds its entries in the order of their fragments, and nothing else. */
 function isIndex(index            )          {
   if (index.length < INDEX_HEAD_BYTES) return false;
   const view = viewOf(index);
@@ -71,8 +75,7 @@ function isIndex(index            )          {
   if (index.length !== INDEX_HEAD_BYTES + count * entryBytes) return false;
   const at = (offset        )         => (isWide ? view.getBigUint64(offset) : BigInt(view.getUint32(offset)));
   for (let entry = INDEX_HEAD_BYTES + entryBytes; entry < index.length; entry += entryBytes) {
-    const before = entry - entryBytes;
-    if (at(entry) < at(before) || at(entry + placeAt) < at(before + placeAt)) return false;
+    if (at(entry + placeAt) < at(entry - entryBytes + placeAt)) return false;
   }
   return true;
 }

@@ -1,11 +1,8 @@
-import * as cborg from 'cborg';
 import { readStoreGraph } from './chain-limits.ts';
 import { type JumbfBox, onlyChild } from './jumbf.ts';
-import { signatureHeadersOf } from './signature-headers.ts';
 
 /** Boxes of a manifest that its signature covers: the claim, and the assertions by their hashes in it. */
 const SIGNED_BOX = /^c2pa\.(?:claim|assertions)/;
-const SIGNATURE_LABEL = 'c2pa.signature';
 
 /**
  * Returns the parts of a manifest store that no signature covers, into which anybody can put anything where readers accept
@@ -34,20 +31,12 @@ function labelsReachedFrom(active: string | undefined, store: JumbfBox): Set<str
 }
 
 function unsignedIn(manifest: JumbfBox): Uint8Array[] {
-  const others = manifest.children.filter(({ label }) => !SIGNED_BOX.test(label) && label !== SIGNATURE_LABEL);
-  return [...looseIn(manifest), ...others.map(({ whole }) => whole), unsignedHeaders(manifest)];
+  // The signature stands among them with all its headers.
+  const others = manifest.children.filter(({ label }) => !SIGNED_BOX.test(label));
+  return [...looseIn(manifest), ...others.map(({ whole }) => whole)];
 }
 
 /** Returns what a superbox holds beside other superboxes. */
 function looseIn({ details, contents }: JumbfBox): Uint8Array[] {
   return [details, ...contents.map(({ bytes }) => bytes)];
-}
-
-function unsignedHeaders(manifest: JumbfBox): Uint8Array {
-  try {
-    return cborg.encode(signatureHeadersOf(manifest).unsigned);
-  } catch {
-    // Readers that accept it find the signature in another way.
-    return onlyChild(manifest, SIGNATURE_LABEL)?.whole ?? manifest.whole;
-  }
 }

@@ -22,9 +22,16 @@ const folder = temporaryFolder();
 const ROOM_BYTES = 16_000;
 /** Places that the long tier fills as well, by container; the others differ little from these. */
 const TRIED: Readonly<Record<SignedFile['container'], readonly string[]>> = {
-  riff: ['inside', 'in the padding', 'decoy behind', 'data chunk behind', 'data chunk before', 'LIST chunk behind'],
-  id3: ['inside', 'in the padding'],
-  isobmff: ['inside', 'in the padding', 'decoy before', 'C2PA box of another purpose behind', 'C2PA box at the end'],
+  riff: ['inside', 'in another header', 'zeros behind', 'decoy behind', 'data chunk before', 'LIST chunk behind'],
+  id3: ['inside', 'in the padding', 'in another header'],
+  isobmff: [
+    'inside',
+    'in the padding',
+    'in another header',
+    'decoy before',
+    'C2PA box of another purpose behind',
+    'C2PA box at the end',
+  ],
 };
 
 async function stateOf(name: string, bytes: Uint8Array, files: Record<string, Uint8Array> = {}): Promise<string> {

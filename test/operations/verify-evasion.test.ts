@@ -13,7 +13,7 @@ import { storeByHand } from '../provenance/manifest-store-bytes.ts';
 import { signBytes } from '../support/judges/file-judges.ts';
 import { makeManifest } from '../support/manifests/make-manifest.ts';
 import { smallWav } from '../support/manifests/sign-wav.ts';
-import { box, FTYP, fullBox, trak, u64 } from '../support/media/movie-bytes.ts';
+import { box, FTYP, fullBox, trak, u32, u64 } from '../support/media/movie-bytes.ts';
 import { filesAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
 import { ffmpeg, makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
 import { signAsOthers } from '../support/publications/sign-as-others.ts';
@@ -306,8 +306,21 @@ describe('a file is not verified as valid', () => {
     }
   });
 
+  /** A well-formed box of that many bytes with two indexes of fragments, of entries of 11 and of 12 bytes. */
+  function indexOfSize(sizeBytes: number): Buffer {
+    const restBytes = sizeBytes - 8 - 2 * 24;
+    const wide =
+      Array.from({ length: 11 }, (_, count) => count).find((count) => (restBytes - 12 * count) % 11 === 0) ?? 0;
+    const index = (lengths: number, count: number, entryBytes: number): Buffer =>
+      box('tfra', u32(0, 1, lengths, count), Buffer.alloc(count * entryBytes));
+    return box('mfra', index(0, (restBytes - 12 * wide) / 11, 11), index(1, wide, 12));
+  }
+
   test('where a box that the hash leaves out holds something else than its type says', async () => {
-    const signed = await cut();
+    const folder = join(home, `case-${count++}`);
+    writeFiles(folder, {});
+    ffmpeg(folder, ['-f', 'lavfi', '-i', 'sine=r=8000:d=1'], '-c:a pcm_s16le -movflags +faststart whole.mov');
+    const signed = await signBytes(isobmff, readFileSync(join(folder, 'whole.mov')));
     const [ftyp, ...rest] = topBoxesOf(signed).map(({ bytes }) => bytes) as [Buffer, ...Buffer[]];
     // The starts of packs of an MPEG program stream, by which ffmpeg takes the file for one.
     const packs = Buffer.from('6a703220000001ba44000001', 'hex');
@@ -318,20 +331,26 @@ describe('a file is not verified as valid', () => {
     const letters = box('mfra', index('sound'));
     // Players that know no sizes of 64 bits look for media behind the header.
     const wide = Buffer.concat([Buffer.from('000000016d667261', 'hex'), u64(16 + index('').length), index('')]);
+    const empty = box('mfra', index(''));
+    const [manifest, ...others] = rest as [Buffer, ...Buffer[]];
+    assert.equal(manifest.toString('latin1', 4, 8), 'uuid');
+    const filler = indexOfSize(manifest.length);
+    assert.equal((await verifiedFile(Buffer.concat([ftyp, ...rest, empty]))).verification.state, 'valid');
     for (const parts of [
       [otherBrands, ...rest],
       [ftyp, ...rest, otherMedia],
       [ftyp, ...rest, letters],
       [ftyp, ...rest, wide],
+      // Elsewhere than writers put it, it fills the place of the manifest, which is moved to where a player finds it.
+      [ftyp, filler, ...others, manifest],
+      [ftyp, ...rest, ftyp],
     ]) {
       const { state, codes } = (await verifiedFile(Buffer.concat(parts))).verification;
       assert.deepEqual([state, codes[0]?.code], ['invalid', 'assertion.bmffHash.additionalExclusionsPresent']);
     }
-    for (const other of [otherMedia, letters, wide]) {
+    for (const other of [otherMedia, letters, wide, empty, ftyp]) {
       assert.deepEqual(await deviations({ [second]: Buffer.concat([bytesOf(second), other]) }), { altered: 1 });
     }
-    const empty = box('mfra', index(''));
-    assert.equal((await verified({ [second]: Buffer.concat([bytesOf(second), empty]) })).state, 'valid');
   });
 
   test('but where media lies in a box with an id of its own, which the hash covers', async () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import * as cborg from 'cborg';
 import fc from 'fast-check';
 import { executePlan } from '#bytes/execute-plan.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
@@ -11,6 +12,7 @@ import { readInitLayout } from '#publications/fragments/init-layout.ts';
 import { readerOf } from '#publications/fragments/top-boxes.ts';
 import { planFragment } from '#publications/signing/plan-parts.ts';
 import { readBoxExclusion } from '#publications/verification/stored-binding.ts';
+import { readStoredLocation } from '#publications/verification/stored-maps.ts';
 import { allDecodedFrames, problemsOf } from '../support/judges/publication-judges.ts';
 import { memorySink, memorySource } from '../support/memory-bytes.ts';
 import { folderOf } from '../support/publications/make-folder.ts';
@@ -192,4 +194,20 @@ test('an exclusion that looks at a place of every box a million times is not tak
   assert.deepEqual(readBoxExclusion({ xpath: '/free', data })?.data, data);
   const million = new Array<unknown>(1_000_000).fill({ offset: 0, value: new Uint8Array(0) });
   assert.equal(readBoxExclusion({ xpath: '/free', data: million }), undefined);
+});
+
+test('a Merkle box holds a place with its proof and nothing else: nobody signs what stands in it', () => {
+  const place = { uniqueId: 1, localId: 2, location: 3, hashes: [Buffer.alloc(32), Buffer.alloc(32)] };
+  const read = (content: unknown) => readStoredLocation(cborg.encode(content));
+  assert.deepEqual(read(place)?.location, 3);
+  assert.deepEqual(read({ ...place, hashes: null })?.location, 3);
+  assert.equal(read({ ...place, media: Buffer.from('sound') }), undefined);
+  assert.equal(read({ ...place, hashes: [Buffer.alloc(500)] }), undefined);
+  assert.equal(read({ ...place, hashes: Array.from({ length: 25 }, () => Buffer.alloc(32)) }), undefined);
+  const long = Buffer.from(cborg.encode({ ...place, location: 0 }));
+  // A zero in nine bytes.
+  const at = long.lastIndexOf('location', undefined, 'latin1') + 'location'.length;
+  const wide = Buffer.concat([long.subarray(0, at), Buffer.from('1b0000000000000000', 'hex'), long.subarray(at + 1)]);
+  assert.equal(readStoredLocation(long)?.location, 0);
+  assert.equal(readStoredLocation(wide), undefined);
 });

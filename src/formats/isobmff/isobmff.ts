@@ -150,7 +150,7 @@ export function planEmbedding(layout: IsobmffLayout, manifestSizeBytes: number):
   const merkleBox = merkleBoundBox(layout.boxes);
   for (const box of layout.boxes) {
     if (box === layout.fileType.box || isRemoved(layout, box)) continue;
-    if (isC2paBox(box)) writer.writeBlankBox(box.sizeBytes);
+    if (isLeftOut(layout, box)) writer.writeBlankBox(box.sizeBytes);
     else if (box === merkleBox) writer.writeMerkleBox(box);
     else writer.writeBox(box);
   }
@@ -164,8 +164,8 @@ export function planEmbedding(layout: IsobmffLayout, manifestSizeBytes: number):
 }
 
 /** Throws `BMFF_MEDIA_UNBOUND` where players find media in boxes that the hash leaves out. */
-function refuseUnboundMedia({ name, strayMedia }: IsobmffLayout): void {
-  const box = strayMedia.find((each) => isExcludedType(each.type) || isC2paBox(each));
+function refuseUnboundMedia({ name, strayMedia, misplaced }: IsobmffLayout): void {
+  const box = strayMedia.find((each) => (isExcludedType(each.type) && !misplaced.includes(each)) || isC2paBox(each));
   if (box !== undefined) throw new AppError('BMFF_MEDIA_UNBOUND', { name, boxType: box.type, offset: box.offset });
 }
 
@@ -195,12 +195,15 @@ function editsOf(layout: IsobmffLayout, frontSizeBytes: number): Edit[] {
   ];
 }
 
-/**
- * Tells whether an old C2PA box is removed. Between fragments it becomes a `free` box, for they store
- * distances across it.
- */
-function isRemoved({ fragmentRange }: IsobmffLayout, box: TopLevelBox): boolean {
-  if (!isC2paBox(box)) return false;
+/** Tells whether a box is an old C2PA box, or one that no hash covers and that stands elsewhere than writers put it. */
+function isLeftOut({ misplaced }: IsobmffLayout, box: TopLevelBox): boolean {
+  return isC2paBox(box) || misplaced.includes(box);
+}
+
+/** Tells whether a box that is left out is removed. Between fragments it becomes a `free` box: they store distances across it. */
+function isRemoved(layout: IsobmffLayout, box: TopLevelBox): boolean {
+  if (!isLeftOut(layout, box)) return false;
+  const { fragmentRange } = layout;
   return fragmentRange === null || box.offset < fragmentRange.start || box.offset > fragmentRange.end;
 }
 

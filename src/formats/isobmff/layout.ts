@@ -36,6 +36,7 @@ const MAX_MOOF_SIZE_BYTES = 16 * 1024 * 1024;
 /** Largest size of all boxes with tables together; each is read into memory. A day of video has tens of megabytes. */
 const MAX_TABLES_SIZE_BYTES = 256 * 1024 * 1024;
 const TYPES_WITH_TABLES = ['moov', 'meta', 'meco'];
+const MEDIA_TYPES = ['moov', 'moof', 'mdat'];
 /** `ftyp` box for files without one: QuickTime, version 0, compatible with itself. */
 const QUICKTIME_FILE_TYPE = Buffer.from('0000001466747970717420200000000071742020', 'hex');
 const MAX_FILE_TYPE_SIZE_BYTES = 64 * 1024;
@@ -50,8 +51,10 @@ export interface IsobmffLayout extends MediaLayout, TopLevelBoxes {
   /** Range from the first fragment or segment index to the last, whose boxes store distances to each other. */
   readonly fragmentRange: { readonly start: number; readonly end: number } | null;
   readonly offsets: StoredOffsets;
-  /** Boxes other than `mdat` in which players find media, or may. */
+  /** Boxes other than `mdat` in which players find media, or may; those that hashes leave out and that stand elsewhere than writers put them. */
   readonly strayMedia: readonly TopLevelBox[];
+  /** Those of the latter kind: signing leaves them out. */
+  readonly misplaced: readonly TopLevelBox[];
   /** Error of the index of fragments (`mfra`), which hashes leave out, so that anybody can damage it; null for none. */
   readonly indexError: AppError | null;
 }
@@ -88,9 +91,12 @@ export async function readLayout(source: ByteSource, signal: AbortSignal): Promi
   const media = new MediaBoxes(boxes);
   for (const run of runs) media.add(run);
   const trackKinds = await readTables(source, window, boxes, offsets, media);
-  const indexError = await readIndexes(name, window, boxes, offsets);
+  const misplaced = misplacedIn(boxes);
+  const placed = boxes.filter((box) => !misplaced.includes(box));
+  const indexError = await readIndexes(name, window, placed, offsets);
   for (const start of offsets.fields.flatMap(({ targets }) => targets)) media.add({ start, end: start + 1 });
-  const strayMedia = [...media.others(), ...(await misusedBoxes(name, window, boxes))];
+  const misused = await misusedBoxes(name, window, placed);
+  const strayMedia = [...media.others(), ...misused, ...misplaced];
   const fileType = await readFileType(name, window, boxes);
   return {
     name,
@@ -106,6 +112,7 @@ export async function readLayout(source: ByteSource, signal: AbortSignal): Promi
     elements: elementsOf(c2paBoxes),
     xmp: findXmp(boxes),
     strayMedia,
+    misplaced,
     indexError,
     warnings: warningsOf(name, boxes, trackKinds.externalTrackCount),
   };
@@ -198,6 +205,12 @@ async function readIndexes(
     if (error instanceof AppError) return error;
     throw error;
   }
+}
+
+/** Returns the boxes that hashes leave out, and that stand elsewhere than at the start (`ftyp`) or behind all media (`mfra`). */
+function misplacedIn(boxes: readonly TopLevelBox[]): readonly TopLevelBox[] {
+  const last = boxes.findLastIndex(({ type }) => MEDIA_TYPES.includes(type));
+  return boxes.filter(({ type }, index) => (type === 'ftyp' && index > 0) || (type === 'mfra' && index < last));
 }
 
 /** Returns the boxes that hashes leave out and that hold something else than their type says. */

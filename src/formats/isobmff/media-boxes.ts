@@ -62,21 +62,28 @@ function* untilMalformed(ranges: Generator<MediaRange>): Generator<MediaRange> {
   }
 }
 
+/** Stands for media that nobody can place: players take different ones of several tables. */
+const ANYWHERE: MediaRange = { start: 0, end: Number.MAX_SAFE_INTEGER };
+
+/** Tables that a track has one of: with two of a row, some players take the first, and others the last. */
+const TABLES = [['stsz', 'stz2'], ['stsc'], ['stco', 'co64']];
+
 function* chunksIn(trak: Box, isSound: boolean): Generator<MediaRange> {
-  const stbl = trak.descendant('mdia', 'minf', 'stbl');
-  const tables = [...(stbl?.children() ?? [])].filter(({ type }) => type === 'stco' || type === 'co64');
-  // If there are several, some players take the first, and others the last.
-  for (const box of new Set([tables[0], tables.at(-1)])) {
-    if (stbl === undefined || box === undefined) continue;
-    const offsets = new BoxFields(box);
-    offsets.versionAndFlags();
-    const sizes = sampleSizesOf(stbl, isSound);
-    const counts = samplesPerChunk(stbl);
-    const widthBytes = box.type === 'stco' ? 4 : 8;
-    for (let remaining = entriesOf(box, offsets, widthBytes); remaining > 0; remaining -= 1) {
-      const start = offsets.uint(widthBytes);
-      yield { start, end: start + sizes(counts.next().value ?? 0) };
-    }
+  const [stbl, ...others] = trak.descendants('mdia', 'minf', 'stbl');
+  if (stbl === undefined) return;
+  const tables = [...stbl.children()];
+  const isDoubled = TABLES.some((types) => tables.filter(({ type }) => types.includes(type)).length > 1);
+  if (isDoubled || others.length > 0) return yield ANYWHERE;
+  const box = tables.find(({ type }) => type === 'stco' || type === 'co64');
+  if (box === undefined) return;
+  const offsets = new BoxFields(box);
+  offsets.versionAndFlags();
+  const sizes = sampleSizesOf(stbl, isSound);
+  const counts = samplesPerChunk(stbl);
+  const widthBytes = box.type === 'stco' ? 4 : 8;
+  for (let remaining = entriesOf(box, offsets, widthBytes); remaining > 0; remaining -= 1) {
+    const start = offsets.uint(widthBytes);
+    yield { start, end: start + sizes(counts.next().value ?? 0) };
   }
 }
 
@@ -196,7 +203,8 @@ function defaultSizesIn(mvex: Box): DefaultSizes {
 function* runsIn(moof: Box, defaults: DefaultSizes): Generator<MediaRange> {
   let end = moof.header.offset;
   for (const traf of moof.descendants('traf')) {
-    const tfhd = traf.descendant('tfhd');
+    const [tfhd, ...others] = traf.descendants('tfhd');
+    if (others.length > 0) return yield ANYWHERE;
     if (tfhd === undefined) continue;
     const fields = new BoxFields(tfhd);
     const { flags } = fields.versionAndFlags();

@@ -189,8 +189,8 @@ async function countStreams(source: ByteSource, { chunks }: RiffChunks, signal: 
   return headers.toString('latin1').split('strh').length - 1;
 }
 
-/** Id of a chunk of media in AVI: the number of its stream, and what it holds (AVI RIFF File Reference, "Stream Data"). */
-const MEDIA_CHUNK_ID = /(\d\d)(?:d[bc]|wb|pc|tx|sb|iv)/g;
+/** Id of a chunk that players take for media in AVI, wherever they search for one: the number of its stream, and two letters. */
+const MEDIA_CHUNK_ID = /(?=(\d\d)[\0-\x7f]{2})/g;
 
 /**
  * Tells whether a player that searches bytes for chunks of media, as ffmpeg does behind the last `movi` list, finds one

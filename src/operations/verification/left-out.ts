@@ -8,8 +8,8 @@ import { decodeCbor, type JumbfBox, onlyCbor, onlyChild, parseJumbf } from '#pro
 import { signatureHeadersOf } from '#provenance/signature-headers.ts';
 import { unsignedParts } from '#provenance/unsigned-parts.ts';
 
-// A hash leaves out the bytes of its manifest, which anybody can change there. They hold an element of C2PA, with a
-// manifest store and zeros, and nothing else: whoever makes the manifest shorter gets space for media beside it.
+// A hash leaves out the bytes of its manifest, which anybody can change there. They are an element of C2PA, which holds a
+// manifest store and zeros, and nothing else: whoever makes the manifest shorter gets space for media in it, or beside it.
 
 /** Finding about a manifest that leaves out too much: a failure makes it invalid. */
 export type LeftOut = Pick<Verification['codes'][number], 'code' | 'kind'> & { readonly explanation?: string };
@@ -81,12 +81,12 @@ export async function findLeftOut(file: AcceptedFile, signal: AbortSignal): Prom
 
 /** Returns why what a binding leaves out is not its manifest alone, as a sentence; null where it is. */
 async function problemOf(binding: Binding | null, file: AcceptedFile, signal: AbortSignal): Promise<string | null> {
-  const { source, layout, store, label, isSidecar } = file;
+  const { layout, store, label, isSidecar } = file;
   if (binding === null && isSidecar) return 'The binding to the media cannot be read here.';
   const ranges = binding?.by === 'ranges' ? binding.exclusions.filter(({ length }) => length > 0) : null;
   if (isSidecar && ranges?.length === 0) return null;
-  if (!isSidecar && binding !== null && !isPaddedWithZeros(store, label))
-    return 'The padding of the signature is not zero.';
+  if (!isSidecar && binding !== null && !hasKnownHeaders(store, label))
+    return 'The signature has headers that it does not cover and that are not known, or padding that is not zero.';
   const elements = layout?.elements ?? [];
   for (const element of elements) {
     if (!(await holdsStoreAlone(element, file, signal)))
@@ -96,7 +96,7 @@ async function problemOf(binding: Binding | null, file: AcceptedFile, signal: Ab
     const element = elements.find((each) => overlaps(each, range));
     if (element === undefined && isSidecar)
       return 'The manifest leaves out a part of the file that is not for a manifest.';
-    if (element !== undefined && !(await areZerosAround(element, range, source, signal)))
+    if (element !== undefined && !holds(element, range))
       return 'Beside the manifest, the binding leaves out other bytes.';
   }
   return null;
@@ -105,12 +105,29 @@ async function problemOf(binding: Binding | null, file: AcceptedFile, signal: Ab
 /** The headers by which a signature gets the size that was planned for it. */
 const PADDING_HEADER = /^pad\d*$/;
 
-/** Tells whether the padding of a signature, which it does not cover, is zero, where the manifest has a readable signature. */
-function isPaddedWithZeros(store: Uint8Array, label: string | undefined): boolean {
+/**
+ * Headers that signatures do not cover (C2PA 2.2 §13.2, §10.3.2.5, §14.6): time-stamps, statuses of certificates, and in versions before
+ * 2.0 the certificates (RFC 9360), by their name or number.
+ */
+const UNSIGNED_HEADERS: ReadonlySet<unknown> = new Set([
+  'sigTst',
+  'sigTst2',
+  'rVals',
+  'ocspVals',
+  'x5chain',
+  33,
+  34,
+  4,
+]);
+
+/** Tells whether a signature has no headers that it does not cover but known ones, and zeros, where the manifest has a readable signature. */
+function hasKnownHeaders(store: Uint8Array, label: string | undefined): boolean {
   try {
     const { unsigned } = signatureHeadersOf(manifestIn(parsed(store), label));
-    const padding = [...unsigned].filter(([name]) => typeof name === 'string' && PADDING_HEADER.test(name));
-    return padding.every(([, bytes]) => bytes instanceof Uint8Array && bytes.every((byte) => byte === 0));
+    return [...unsigned].every(([name, bytes]) => {
+      if (typeof name !== 'string' || !PADDING_HEADER.test(name)) return UNSIGNED_HEADERS.has(name);
+      return bytes instanceof Uint8Array && bytes.every((byte) => byte === 0);
+    });
   } catch {
     // Readers that accept it find the signature in another way.
     return false;
@@ -134,16 +151,9 @@ async function holdsStoreAlone(
   return await areZeros(source, content.offset + store.whole.length, content.offset + content.length, signal);
 }
 
-async function areZerosAround(
-  { offset, length }: ManifestElement,
-  range: ByteExclusion,
-  source: ByteSource,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const rangeEnd = range.start + range.length;
-  return (
-    (await areZeros(source, range.start, offset, signal)) && (await areZeros(source, offset + length, rangeEnd, signal))
-  );
+/** Tells whether a range lies in an element: even zeros beside it are read where others were, and what follows elsewhere. */
+function holds({ offset, length }: ManifestElement, { start, length: rangeLength }: ByteExclusion): boolean {
+  return offset <= start && start + rangeLength <= offset + length;
 }
 
 /** Bytes that are read at once to find out whether they are zeros. */

@@ -131,7 +131,7 @@ class PartHash {
       this.#kept.push(Buffer.from(await this.#window.read(offset, sizeBytes)));
     }
     // Nobody signed what a box holds that the hash leaves out: one that is misused counts as media.
-    const isBound = !isLeftOut || (isExcludedType(type) && !(await this.#isOfItsType(box)));
+    const isBound = !isLeftOut || (isExcludedType(type) && !(await this.#isFileType(box)));
     const content = isC2pa || hashing.uncopied?.includes(type) ? null : this.#content;
     if (!isBound && content === null) return;
     if (isBound && type !== '' && hashing.hashesOffsets) this.#bound.update(offsetMark(offset));
@@ -145,9 +145,10 @@ class PartHash {
     }
   }
 
-  async #isOfItsType(box: FoundBox): Promise<boolean> {
-    const { offset, sizeBytes, headerSizeBytes } = box;
-    if (sizeBytes > MAX_EXCLUDED_BOX_BYTES) return false;
+  /** Tells whether a box that every hash leaves out is what writers put there: a file type at the start. */
+  async #isFileType(box: FoundBox): Promise<boolean> {
+    const { type, offset, sizeBytes, headerSizeBytes } = box;
+    if (type !== 'ftyp' || offset > 0 || sizeBytes > MAX_EXCLUDED_BOX_BYTES) return false;
     return isOfItsType(box, await this.#window.read(offset + headerSizeBytes, sizeBytes - headerSizeBytes));
   }
 

@@ -1,10 +1,11 @@
 import { hash } from 'node:crypto';
+import * as cborg from 'cborg';
 import { z } from 'zod';
 import { rowLengths } from '#bytes/merkle-tree.ts';
 import type { HashAlgorithm } from '#bytes/splice-plan.ts';
 import { decodeCbor } from '#provenance/jumbf.ts';
 
-const storedLocation = z.object({
+const storedLocation = z.strictObject({
   uniqueId: z.int().nonnegative(),
   localId: z.int().nonnegative(),
   location: z.int().nonnegative(),
@@ -28,9 +29,19 @@ export type StoredLocation = z.infer<typeof storedLocation>;
 /** Fragments that one map may bind; more than a folder may hold files. */
 const MAX_MAP_FRAGMENTS = 2 ** 24;
 
-/** Decodes a fragment's Merkle box; undefined where it is malformed. */
-export function readStoredLocation(cbor: Uint8Array): StoredLocation | undefined {
-  return storedLocation.safeParse(decodeCbor(cbor)).data;
+/** Digests of a proof, the levels of a tree over as many fragments as there may be, and the bytes of one (SHA-512). */
+const MAX_PROOF_DIGESTS = Math.log2(MAX_MAP_FRAGMENTS);
+const MAX_DIGEST_BYTES = 64;
+
+/**
+ * Decodes a fragment's Merkle box; undefined where it is malformed, or holds more than a location with its proof: nobody signs what
+ * stands in it.
+ */
+export function readStoredLocation(bytes: Uint8Array): StoredLocation | undefined {
+  const { data } = storedLocation.safeParse(decodeCbor(bytes));
+  const hashes = data?.hashes ?? [];
+  const isPlain = hashes.length <= MAX_PROOF_DIGESTS && hashes.every(({ length }) => length <= MAX_DIGEST_BYTES);
+  return data !== undefined && isPlain && cborg.encode(data).length === bytes.length ? data : undefined;
 }
 
 /** Returns true when a map holds a row of a tree with `count` leaves. */

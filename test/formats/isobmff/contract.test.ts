@@ -48,10 +48,11 @@ formatHandlerContract('ISO BMFF, by hand', isobmff, {
         FTYP,
         ([, , , at = 0]) => {
           const iloc = fullBox('iloc', 0x01000000, u16(0x4440, 1), u16(1, 0, 0), u32(0), u16(1), u32(at + 16, 8));
-          const tables = [stco(at + 8, at + 16), co64(at + 24), fullBox('saio', 0, u32(1, at + 8))];
+          const tables = [stco(at + 8, at + 16), fullBox('saio', 0, u32(1, at + 8))];
           return box(
             'moov',
             trak({ tables }),
+            trak({ tables: [co64(at + 24)] }),
             fullBox('meta', 0, box('dinf', fullBox('dref', 0, u32(1), SELF_CONTAINED)), iloc),
           );
         },

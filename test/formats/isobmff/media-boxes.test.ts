@@ -11,6 +11,8 @@ import { memorySource, refusalOf } from '../../support/memory-bytes.ts';
 const folder = mediaFolder();
 const PICTURE = '-f lavfi -i testsrc2=s=64x64:r=10:d=1 -c:v libx264 -preset ultrafast -g 5';
 const SOUND = '-f lavfi -i sine=r=8000:d=1';
+/** A box behind the media, in which nothing is to be found. */
+const FREE = box('free', Buffer.alloc(8));
 const FRAGMENTED = '-movflags +empty_moov';
 
 /** Ways to say where samples are, and how ffmpeg makes such a file with its media at the end. */
@@ -49,9 +51,9 @@ describe('media is found outside the boxes for it', () => {
       makeMedia(folder, recipe.split(' '));
       const file = readFileSync(join(folder, recipe.split(' ').at(-1) as string));
       const whole = cutShort(file, 0);
-      assert.deepEqual(await strayTypes(Buffer.concat([whole, FTYP])), []);
+      assert.deepEqual(await strayTypes(Buffer.concat([whole, FREE])), []);
       assert.deepEqual(await strayTypes(cutShort(file, 1)), []);
-      assert.deepEqual(await strayTypes(Buffer.concat([cutShort(file, 1), FTYP])), ['ftyp']);
+      assert.deepEqual(await strayTypes(Buffer.concat([cutShort(file, 1), FREE])), ['free']);
     });
   }
 
@@ -62,9 +64,37 @@ describe('media is found outside the boxes for it', () => {
       fullBox('stz2', 0, u32(4, 3), Buffer.from([0x12, 0x30])),
     ];
     const movie = (media: Buffer): Buffer =>
-      assemble(FTYP, ([, , mdat = 0]) => box('moov', trak({ tables: tables(mdat + 8) })), box('mdat', media), FTYP);
+      assemble(FTYP, ([, , mdat = 0]) => box('moov', trak({ tables: tables(mdat + 8) })), box('mdat', media), FREE);
     assert.deepEqual(await strayTypes(movie(Buffer.alloc(6))), []);
-    assert.deepEqual(await strayTypes(movie(Buffer.alloc(5))), ['ftyp']);
+    assert.deepEqual(await strayTypes(movie(Buffer.alloc(5))), ['free']);
+  });
+
+  test('everywhere, where a track has two of a table, or a fragment two headers: players take different ones', async () => {
+    const sizes = fullBox('stsz', 0, u32(4, 1));
+    const chunks = fullBox('stsc', 0, u32(1), u32(1, 1, 1));
+    const movie = (...tables: Buffer[]): Buffer =>
+      assemble(
+        FTYP,
+        ([, , mdat = 0]) => box('moov', trak({ tables: [stco(mdat + 8), ...tables] })),
+        box('mdat', u32(0)),
+      );
+    assert.deepEqual(await strayTypes(movie(chunks, sizes)), []);
+    for (const doubled of [sizes, chunks, stco(0), fullBox('stz2', 0, u32(8, 0))]) {
+      assert.deepEqual(await strayTypes(movie(chunks, sizes, doubled)), ['ftyp', 'moov']);
+    }
+    const header = fullBox('tfhd', 0, u32(1));
+    const fragment = (...headers: Buffer[]): Buffer => box('moof', box('traf', ...headers, fullBox('trun', 0, u32(0))));
+    const fragmented = (...headers: Buffer[]): Buffer =>
+      Buffer.concat([movie(chunks, sizes), fragment(...headers), box('mdat')]);
+    assert.deepEqual(await strayTypes(fragmented(header)), []);
+    assert.deepEqual(await strayTypes(fragmented(header, header)), ['ftyp', 'moov', 'moof']);
+  });
+
+  test('where a file type is longer than any is, so that it has room for media', async () => {
+    const file = (bytes: number): Buffer =>
+      Buffer.concat([box('ftyp', Buffer.alloc(bytes)), box('moov', trak()), box('mdat', u32(0))]);
+    assert.deepEqual(await strayTypes(file(1024)), []);
+    assert.deepEqual(await strayTypes(file(1028)), ['ftyp']);
   });
 
   test('and then the file is not signed, if a hash leaves out the box', async () => {
