@@ -6,14 +6,12 @@ import { RELEASE } from '#config/release.ts';
 import type { Readiness } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Log } from '#telemetry/logger.ts';
+import type { JobReport } from '#telemetry/run-report.ts';
 import type { CurrentState, Telemetry } from '#telemetry/telemetry.ts';
 import { WorkerPool, type WorkerPoolOptions } from '#workers/worker-pool.ts';
 import type { WorkerTimeouts } from '#workers/worker-process.ts';
 import { type CallbackLimits, type CallbackOutcome, CallbackSender, type Post } from './callback-sender.ts';
 import type { JobScope } from './caller.ts';
-import { Dispatcher, type DispatcherOptions } from './dispatching/dispatcher.ts';
-import { openEmbeddedEngine } from './dispatching/embedded-source.ts';
-import type { JobEngine } from './dispatching/work-source.ts';
 import { CompletionWaiters, JobFeed, ListFeed } from './following/job-feeds.ts';
 import {
   type IdempotencyKey,
@@ -26,9 +24,11 @@ import {
   withRunning,
 } from './job.ts';
 import { JobIds } from './job-ids.ts';
+import type { JobEngine } from './queue/job-queue.ts';
+import { openSqliteEngine } from './queue/sqlite-queue.ts';
 import { outputPathsIn, type ResultEntry } from './result-entries.ts';
+import { Scheduler, type SchedulerOptions } from './scheduler.ts';
 import type {
-  Cancellation,
   JobFilter,
   JobPage,
   JobStore,
@@ -64,7 +64,7 @@ export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signe
 interface Engine {
   readonly store: JobStore;
   readonly pool: WorkerPool;
-  readonly dispatcher: Dispatcher;
+  readonly scheduler: Scheduler;
   readonly waiters: CompletionWaiters;
   readonly feed: JobFeed;
   readonly listFeed: ListFeed;
@@ -105,9 +105,9 @@ export class Jobs {
 
   async #openEngine(): Promise<JobEngine> {
     const { data_dir: dataDir, database_url: databaseUrl } = this.#options.config.jobs;
-    if (databaseUrl === undefined) return openEmbeddedEngine(dataDir, this.#options.log, this.#options.storeLost);
+    if (databaseUrl === undefined) return openSqliteEngine(dataDir, this.#options.log, this.#options.storeLost);
     // The cluster's dependencies take memory, so they are loaded only when a database is configured.
-    const { openCluster } = await import('./cluster/cluster-source.ts');
+    const { openCluster } = await import('./queue/postgres-engine.ts');
     return openCluster(databaseUrl, this.#options);
   }
 
@@ -119,23 +119,20 @@ export class Jobs {
   async submit(submission: Submission): Promise<SubmittedJob> {
     if (this.#stopping) throw new AppError('SERVICE_STOPPING', {});
     if (this.#options.config.jobs.role === 'worker') throw new AppError('NODE_TAKES_NO_JOBS', {});
-    const { store, dispatcher } = this.#running();
+    const { store, scheduler } = this.#running();
     const jobId = this.#ids.next();
     const count = submission.request.inputs.length;
-    dispatcher.reserveCapacity(count);
+    scheduler.capacity.reserve(count);
     let known: KnownJob | null;
     try {
       known = await store.submitJob({ ...submission, jobId, queuedAt: new Date() });
     } catch (error) {
-      dispatcher.releaseCapacity(count);
+      scheduler.capacity.release(count);
       throw error;
     }
-    if (known !== null) {
-      dispatcher.releaseCapacity(count);
-      return replayOf(known, submission.idempotency?.digest);
-    }
-    dispatcher.enqueue({ jobId, sync: submission.sync, count, caller: submission.caller ?? null });
-    return { job_id: jobId, status: 'queued', replayed: false };
+    if (known === null) return { job_id: jobId, status: 'queued', replayed: false };
+    scheduler.capacity.release(count);
+    return replayOf(known, submission.idempotency?.digest);
   }
 
   /**
@@ -158,19 +155,13 @@ export class Jobs {
    * was cancelled or finished before. Resolves with null when there is no such job in the scope.
    */
   async cancel(jobId: string, scope: JobScope = {}): Promise<{ job: JobSnapshot; changed: boolean } | null> {
-    const { store, dispatcher } = this.#running();
-    // A caller cannot pause a job that it may not see.
-    if (scope.caller !== undefined && (await store.findJob(jobId, scope)) === null) return null;
-    const resume = dispatcher.pauseJob(jobId);
-    let cancel: Cancellation | null;
-    try {
-      cancel = await store.cancelJob(jobId, scope);
-      if (cancel?.changed) dispatcher.cancel(jobId, cancel.jobFinished);
-    } finally {
-      resume();
-    }
-    const job = cancel === null ? null : await this.find(jobId);
-    return job === null ? null : { job, changed: cancel?.changed === true };
+    const { store, scheduler } = this.#running();
+    const cancel = await store.cancelJob(jobId, scope);
+    if (cancel === null) return null;
+    scheduler.capacity.release(cancel.inputCount);
+    if (cancel.finishedJob !== null) scheduler.jobFinished(cancel.finishedJob);
+    const job = await this.find(jobId);
+    return job === null ? null : { job, changed: cancel.changed };
   }
 
   /** Returns a page of jobs, newest first. */
@@ -195,9 +186,9 @@ export class Jobs {
 
   /** Returns a job as it is now; null when there is none in the scope. */
   async find(jobId: string, scope: JobScope = {}): Promise<JobSnapshot | null> {
-    const { store, dispatcher } = this.#running();
+    const { store, scheduler } = this.#running();
     const job = await store.findJob(jobId, scope);
-    return job === null ? null : withRunning(job, dispatcher.progressOf(jobId));
+    return job === null ? null : withRunning(job, scheduler.progressOf(jobId));
   }
 
   /** Returns the request of a job, without the queries of its addresses; null where there is none in the scope. */
@@ -233,8 +224,8 @@ export class Jobs {
   /** Resolves with true when the store can be written, so that jobs can be accepted and their results recorded. */
   async healthy(): Promise<boolean> {
     if (this.#engine === null || this.#stopping) return false;
-    const { probe, dispatcher } = this.#engine;
-    return dispatcher.storeWorks && (await probe.works());
+    const { probe, scheduler } = this.#engine;
+    return scheduler.storeWorks && (await probe.works());
   }
 
   /** Returns the state of this node. It is not ready while its store cannot be written, or its queue is full. */
@@ -242,7 +233,7 @@ export class Jobs {
     const { config, signer } = this.#options;
     const { jobs, worker } = config;
     const healthy = await this.healthy();
-    const waiting = this.#engine?.dispatcher.waiting ?? 0;
+    const waiting = this.#engine?.scheduler.capacity.waiting ?? 0;
     const isFull = jobs.role !== 'worker' && waiting >= worker.queue_capacity;
     return {
       ready: healthy && !isFull,
@@ -252,7 +243,7 @@ export class Jobs {
       store: { engine: jobs.database_url === undefined ? 'sqlite' : 'postgresql', reachable: healthy },
       queue: { waiting, capacity: worker.queue_capacity },
       workers: {
-        running: this.#engine?.dispatcher.running ?? 0,
+        running: this.#engine?.scheduler.running ?? 0,
         limit: this.#maxRunningInputs,
         processes: this.#engine?.pool.size ?? 0,
       },
@@ -264,13 +255,13 @@ export class Jobs {
    * cannot be reached.
    */
   async state(): Promise<CurrentState> {
-    const { queueState, dispatcher, pool } = this.#running();
+    const { queueState, scheduler, pool } = this.#running();
     const { queued, reserved, running, oldestQueuedAt, callbacks } = await queueState.value();
     return {
       inputs: { queued, reserved, running },
       oldestWaitSeconds: oldestQueuedAt === null ? 0 : Math.max(0, (Date.now() - Date.parse(oldestQueuedAt)) / 1000),
       callbacksWaiting: callbacks,
-      runningHere: dispatcher.running,
+      runningHere: scheduler.running,
       workerProcesses: pool.size,
     };
   }
@@ -284,7 +275,7 @@ export class Jobs {
     const engine = this.#engine;
     if (engine === null) return;
     engine.pruning.stop();
-    await engine.dispatcher.stop(graceMs);
+    await engine.scheduler.stop(graceMs);
     await engine.callbackSender.stop();
     this.#engine = null;
     await engine.pool.close();
@@ -292,8 +283,8 @@ export class Jobs {
   }
 
   #withRunning({ jobs, more }: JobPage): JobPage {
-    const { dispatcher } = this.#running();
-    return { jobs: jobs.map((job) => withRunning(job, dispatcher.progressOf(job.job_id))), more };
+    const { scheduler } = this.#running();
+    return { jobs: jobs.map((job) => withRunning(job, scheduler.progressOf(job.job_id))), more };
   }
 
   #running(): Engine {
@@ -317,15 +308,15 @@ export class Jobs {
       }),
       callbackSender: this.#createCallbackSender(store),
     };
-    const dispatcher = new Dispatcher(this.#dispatcherOptions(store, pool, following), engine);
-    await dispatcher.begin();
+    const scheduler = new Scheduler(this.#schedulerOptions(pool, following), engine);
+    await scheduler.begin();
     // Last, because a worker keeps a process alive whose start failed.
     if (maxWorkers > 0) pool.prestart();
     return {
       ...following,
       store,
       pool,
-      dispatcher,
+      scheduler,
       listFeed: new ListFeed(async (since, limit) => this.#withRunning(await store.recentJobs(since, limit))),
       queueState: new ThrottledQuery(() => store.queueState()),
       probe: new StoreProbe(() => store.probeWrite(), log),
@@ -334,11 +325,10 @@ export class Jobs {
     };
   }
 
-  #dispatcherOptions(
-    store: JobStore,
+  #schedulerOptions(
     pool: WorkerPool,
     { waiters, feed, callbackSender }: Pick<Engine, 'waiters' | 'feed' | 'callbackSender'>,
-  ): DispatcherOptions {
+  ): SchedulerOptions {
     const { config, log, telemetry, clearStagings } = this.#options;
     const notifyFinished = (jobId: string) => {
       waiters.finished(jobId);
@@ -348,18 +338,16 @@ export class Jobs {
     return {
       pool,
       log,
-      limits: {
-        maxRunningInputsPerJob: config.worker.default_max_files_parallel,
-        maxRunningJobs: config.worker.max_concurrent_batches,
-      },
       maxRunningInputs: this.#maxRunningInputs,
+      maxRunningInputsPerJob: config.worker.default_max_files_parallel,
+      maxRunningJobs: config.worker.max_concurrent_batches,
       capacity: config.worker.queue_capacity,
       clearStagings: async (attempt) => clearStagings?.(attempt),
       runEnded: (report) => telemetry?.runEnded(report),
       jobFinishedElsewhere: notifyFinished,
-      jobFinished: (jobId) => {
-        notifyFinished(jobId);
-        void this.#reportFinished(store, jobId);
+      jobFinished: (report) => {
+        notifyFinished(report.jobId);
+        this.#reportFinished(report);
       },
     };
   }
@@ -370,19 +358,13 @@ export class Jobs {
     return new CallbackSender({ store, secret: config.callbacks.secret, post, log, sent, limits });
   }
 
-  /** Logs, measures and traces a finished job. A failure is only logged. */
-  async #reportFinished(store: JobStore, jobId: string): Promise<void> {
+  /** Logs, measures and traces a finished job. */
+  #reportFinished(report: JobReport): void {
     const { log, telemetry } = this.#options;
-    try {
-      const report = await store.jobReport(jobId);
-      if (report === null) return;
-      const { operation, caller, status, inputs, queuedAtMs, finishedAtMs } = report;
-      const ids = { job_id: jobId, ...(caller !== null && { caller }) };
-      log.info({ ...ids, operation, status, inputs, ms: finishedAtMs - queuedAtMs }, 'job ended');
-      telemetry?.jobFinished(report);
-    } catch (error) {
-      if (!this.#stopping) log.warn({ job_id: jobId, err: error }, 'the report of a finished job could not be read');
-    }
+    const { jobId, operation, caller, status, inputs, queuedAtMs, finishedAtMs } = report;
+    const ids = { job_id: jobId, ...(caller !== null && { caller }) };
+    log.info({ ...ids, operation, status, inputs, ms: finishedAtMs - queuedAtMs }, 'job ended');
+    telemetry?.jobFinished(report);
   }
 
   get #maxRunningInputs(): number {

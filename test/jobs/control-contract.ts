@@ -3,11 +3,12 @@ import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NO_PROGRESS, type Submission } from '#jobs/job.ts';
 import { JobIds } from '#jobs/job-ids.ts';
-import { cancelledEntry, type ResultEntry, succeededEntry } from '#jobs/result-entries.ts';
+import { cancelledEntry, type ResultEntry } from '#jobs/result-entries.ts';
 import { MAX_CALLBACK_PAUSE_MS } from '#jobs/store/callbacks.ts';
 import type { JobStore, LeasedInput } from '#jobs/store/job-store.ts';
 import { pruneAllJobs } from '#jobs/store/maintenance.ts';
 
+import { leased, release, succeed } from '../support/jobs/leases.ts';
 import { resultsOf, type Scope, scripts, shared } from '../support/jobs/test-jobs.ts';
 
 const ids = new JobIds();
@@ -34,17 +35,10 @@ export function describeJobControl(
   }
 
   async function started(store: JobStore, jobId: string): Promise<LeasedInput> {
-    const [lease] = await store.leaseInputs(jobId, { start: 1, reserve: 0 });
+    const [lease] = await leased(store, jobId);
     assert(lease !== undefined);
     return lease;
   }
-
-  const succeed = (store: JobStore, lease: LeasedInput) =>
-    store.finishInput(
-      lease,
-      succeededEntry(lease.inputIndex, { outputPath: '/out', warnings: [], manifestDigest: null }),
-      NO_PROGRESS,
-    );
 
   /** Submits a job and ends it. */
   async function endedJob(store: JobStore, more: Partial<Submission> = {}): Promise<string> {
@@ -57,25 +51,27 @@ export function describeJobControl(
     test('finishes a job at once when none of its inputs is running', async () => {
       const store = await sharedStore();
       const jobId = await submitted(store, ['a', 'b']);
-      assert.deepEqual(await store.cancelJob(jobId), { changed: true, jobFinished: true });
+      const { finishedJob, ...cancellation } = (await store.cancelJob(jobId)) ?? assert.fail();
+      assert.deepEqual(cancellation, { changed: true, inputCount: 2 });
+      assert.deepEqual([finishedJob?.jobId, finishedJob?.status], [jobId, 'failed']);
       const job = await store.findJob(jobId);
       assert.equal(job?.status, 'failed');
       assert.deepEqual(resultsOf(job), [
         { ...cancelledEntry(0), input_name: 'a' },
         { ...cancelledEntry(1), input_name: 'b' },
       ]);
-      assert.deepEqual(await store.leaseInputs(jobId, { start: 1, reserve: 0 }), []);
-      assert.deepEqual(await store.cancelJob(jobId), { changed: false, jobFinished: false });
+      assert.deepEqual(await leased(store, jobId), []);
+      assert.deepEqual(await store.cancelJob(jobId), { changed: false, finishedJob: null, inputCount: 0 });
     });
 
     test('leaves running inputs to their workers, and the job finishes with them', async () => {
       const store = await sharedStore();
       const jobId = await submitted(store, ['a', 'b', 'c']);
-      const [first, second] = await store.leaseInputs(jobId, { start: 2, reserve: 0 });
+      const [first, second] = await leased(store, jobId, 2);
       assert(first !== undefined && second !== undefined);
-      assert.deepEqual(await store.cancelJob(jobId), { changed: true, jobFinished: false });
+      assert.deepEqual(await store.cancelJob(jobId), { changed: true, finishedJob: null, inputCount: 1 });
       assert.deepEqual(await store.cancelledAmong([jobId, ids.next()]), [jobId]);
-      assert.deepEqual(await store.requeueInput(first), { input: 'finished', jobFinished: false });
+      assert.deepEqual(await release(store, first), { input: 'finished', jobFinished: false });
       assert.deepEqual(await succeed(store, second), { input: 'finished', jobFinished: true });
       const job = await store.findJob(jobId);
       assert.deepEqual(
@@ -98,8 +94,18 @@ export function describeJobControl(
       const jobId = await submitted(store, ['a']);
       const lease = await started(store, jobId);
       await store.cancelJob(jobId);
-      assert.deepEqual(await store.recordProcessExit(lease, 'in a test'), { input: 'finished', jobFinished: true });
+      const exit = { reason: 'process-exited', exitCause: 'in a test' } as const;
+      assert.deepEqual(await release(store, lease, exit), { input: 'finished', jobFinished: true });
       assert.deepEqual(resultsOf(await store.findJob(jobId)), [{ ...cancelledEntry(0), input_name: 'a' }]);
+    });
+
+    test('does not wait for the pause of an input that failed for a moment', async () => {
+      const store = await sharedStore();
+      const jobId = await submitted(store, ['a']);
+      const lease = await started(store, jobId);
+      await store.cancelJob(jobId);
+      const failure = { reason: 'transient-failure', retryAt: Date.now() + 1e6 } as const;
+      assert.deepEqual(await release(store, lease, failure), { input: 'finished', jobFinished: true });
     });
 
     test('returns null for an unknown job', async () => {
@@ -126,8 +132,7 @@ export function describeJobControl(
       assert.deepEqual(await idsOf({ ...scope, status: 'succeeded' }), []);
       assert.deepEqual(await idsOf({ caller: '' }), []);
       assert.deepEqual(await idsOf({}), [nobodys, others, own]);
-      assert.equal((await store.cancelJob(own, scope))?.changed, true);
-      assert.equal((await store.jobReport(own))?.caller, 'newsroom');
+      assert.equal((await store.cancelJob(own, scope))?.finishedJob?.caller, 'newsroom');
       assert.equal((await store.findJob(nobodys))?.caller, undefined);
     });
   });
@@ -158,7 +163,8 @@ export function describeJobControl(
       const store = await openStore(t);
       const before = Date.now();
       const jobId = await submitted(store, ['a', 'b', 'c', 'd']);
-      await store.leaseInputs(jobId, { start: 1, reserve: 2 });
+      await leased(store, jobId);
+      await leased(store, jobId, 2, 'reserved');
       const { oldestQueuedAt, ...counts } = await store.queueState();
       assert.deepEqual(counts, { queued: 1, reserved: 2, running: 1, callbacks: 0 });
       assert.ok(Date.parse(oldestQueuedAt ?? '') >= before);
@@ -182,12 +188,12 @@ export function describeJobControl(
     test('reports a finished job', async () => {
       const store = await sharedStore();
       const jobId = await submitted(store, ['a'], { traceParent: 'the trace' });
-      assert.equal(await store.jobReport(jobId), null);
-      await succeed(store, await started(store, jobId));
-      const report = await store.jobReport(jobId);
+      const lease = await started(store, jobId);
+      const results = [{ lease, entry: cancelledEntry(0), progress: NO_PROGRESS, digest: null }];
+      const [report] = (await store.finishInputs(results)).finishedJobs;
       assert.deepEqual(
         [report?.operation, report?.status, report?.inputs, report?.traceParent],
-        ['c2pa-video', 'succeeded', 1, 'the trace'],
+        ['c2pa-video', 'failed', 1, 'the trace'],
       );
       assert.ok((report?.finishedAtMs ?? 0) >= (report?.queuedAtMs ?? Number.NaN));
     });
@@ -303,7 +309,7 @@ export function describeJobControl(
     };
 
     async function endAll(store: JobStore, jobId: string): Promise<void> {
-      for (const lease of await store.leaseInputs(jobId, { start: 3, reserve: 0 })) await succeed(store, lease);
+      for (const lease of await leased(store, jobId, 3)) await succeed(store, lease);
     }
 
     test('are kept whole while the job needs them', async () => {

@@ -4,10 +4,15 @@ import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { describe, test } from 'node:test';
 import { Kysely, SqliteDialect } from 'kysely';
+import { NO_PROGRESS } from '#jobs/job.ts';
 import { JobIds } from '#jobs/job-ids.ts';
+import { openSqliteEngine } from '#jobs/queue/sqlite-queue.ts';
+import { cancelledEntry } from '#jobs/result-entries.ts';
 import { migrate, migrations } from '#jobs/store/migrations.ts';
 import { openSqlite } from '#jobs/store/sqlite/sqlite-job-store.ts';
 import type { Tables } from '#jobs/store/tables.ts';
+import { ALL_JOBS } from '../support/jobs/leases.ts';
+import { NO_LOG } from '../support/jobs/test-jobs.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** Migrations of the release that had callers, and neither labels nor names of inputs. */
@@ -36,6 +41,9 @@ async function oldDatabase(folder: string, version: number, statements: string):
 
 /** Migrations of the release that had those, and no retries. */
 const BEFORE_RETRIES = 6;
+
+/** Migrations of the release that had all of that, and no order of inputs. */
+const BEFORE_PRIORITIES = 8;
 
 describe('a database of an older release', () => {
   test('tells of no input whose address may have lost its query that it can be retried', async (t) => {
@@ -73,5 +81,46 @@ describe('a database of an older release', () => {
     assert.deepEqual([listed?.job_id, listed?.input_count, listed?.input_names], [jobId, 1, []]);
     await store.cancelJob(jobId);
     assert.equal((await store.findJob(jobId))?.resultsJson, '[{"input_index":0,"status":"cancelled"}]');
+  });
+
+  test('goes on with its inputs that wait, in the order that they had, and with those that ran', async (t) => {
+    const folder = join(temporaryFolder(), 'data');
+    const [batch, sync] = [ids.next(), ids.next()];
+    const job = (jobId: string, isSync: number, status: string, inputs: number) =>
+      `insert into jobs (job_id, sync, status, queued_at, inputs_total, caller)
+         values ('${jobId}', ${isSync}, '${status}', '2026-11-21T10:00:00.000Z', ${inputs}, 'newsroom');
+       insert into job_requests (job_id, operation, output, params) values ('${jobId}', 'verify', 'null', 'null');`;
+    const input = (jobId: string, index: number, status: string) =>
+      `insert into inputs (job_id, input_index, status, input, attempt)
+         values ('${jobId}', ${index}, '${status}', '{}', ${status === 'queued' ? 0 : 1});`;
+    const statuses = ['succeeded', 'running', 'reserved', 'queued', 'queued', 'queued', 'queued', 'queued'];
+    const inputs = statuses.map((status, index) => input(batch, index, status)).join('');
+    await oldDatabase(
+      folder,
+      BEFORE_PRIORITIES,
+      `${job(batch, 0, 'running', 8)}${inputs}${job(sync, 1, 'queued', 1)}${input(sync, 0, 'queued')}
+       update jobs set inputs_done = 1 where job_id = '${batch}'`,
+    );
+    const engine = await openSqliteEngine(folder, NO_LOG);
+    t.after(() => engine.close());
+    const { inputs: leases } = await engine.queue.lease({ ...ALL_JOBS, count: 100 });
+    assert.deepEqual(
+      leases.map(({ jobId, inputIndex, priority, attempt }) => [jobId, inputIndex, priority, attempt]),
+      [
+        [sync, 0, 100, 1],
+        [batch, 1, -1, 2],
+        [batch, 2, -1, 2],
+        ...[3, 4, 5, 6].map((index) => [batch, index, -2, 1]),
+        [batch, 7, -3, 1],
+      ],
+    );
+    const results = leases.map((lease) => ({
+      lease,
+      entry: cancelledEntry(lease.inputIndex),
+      progress: NO_PROGRESS,
+      digest: null,
+    }));
+    const { finishedJobs } = await engine.queue.finish(results);
+    assert.deepEqual(new Set(finishedJobs.map((report) => report.jobId)), new Set([batch, sync]));
   });
 });

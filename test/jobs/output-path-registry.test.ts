@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { OutputPathRegistry } from '#jobs/dispatching/output-path-registry.ts';
+import { OutputPathRegistry } from '#jobs/scheduling/output-path-registry.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 function registryOf(inputs: readonly string[], params: unknown = null, outputs: readonly string[] = []) {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { NO_PROGRESS, type Submission } from '#jobs/job.ts';
+import type { Submission } from '#jobs/job.ts';
 import { JobIds } from '#jobs/job-ids.ts';
-import { succeededEntry } from '#jobs/result-entries.ts';
 import type { JobFilter, JobStore } from '#jobs/store/job-store.ts';
 import { pruneAllJobs } from '#jobs/store/maintenance.ts';
+import { leased, succeed } from '../support/jobs/leases.ts';
 import { resultsOf, type Scope, scripts, shared } from '../support/jobs/test-jobs.ts';
 
 const ids = new JobIds();
@@ -81,13 +81,9 @@ export function describeRecognition(
     test('every result has the name of its input, recorded or cancelled while it was queued', async () => {
       const store = await sharedStore();
       const jobId = await submitted(store, {}, ['/m/a.mp4', '/m/b.mp4']);
-      const [lease] = await store.leaseInputs(jobId, { start: 1, reserve: 0 });
+      const [lease] = await leased(store, jobId);
       assert(lease !== undefined);
-      await store.finishInput(
-        lease,
-        succeededEntry(0, { outputPath: '/out', warnings: [], manifestDigest: null }),
-        NO_PROGRESS,
-      );
+      await succeed(store, lease);
       await store.cancelJob(jobId);
       assert.deepEqual(resultsOf(await store.findJob(jobId)), [
         { input_name: 'a.mp4', input_index: 0, status: 'succeeded', output_path: '/out' },
@@ -139,7 +135,7 @@ export function describeRecognition(
         await submit(7e6),
         await submit(0),
       ];
-      await store.leaseInputs(running, { start: 1, reserve: 0 });
+      await leased(store, running);
       await store.cancelJob(finished);
       const recentIds = async (since: Date) => (await store.recentJobs(since, 10)).jobs.map((job) => job.job_id);
       assert.deepEqual(await recentIds(new Date(Date.now() - 60_000)), [recent, finished, running]);

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { NO_PROGRESS, type Submission } from '#jobs/job.ts';
 import { JobIds } from '#jobs/job-ids.ts';
-import { failedEntry, succeededEntry } from '#jobs/result-entries.ts';
+import { failedEntry } from '#jobs/result-entries.ts';
 import type { JobStore, LeasedInput } from '#jobs/store/job-store.ts';
 import { pruneAllJobs } from '#jobs/store/maintenance.ts';
+import { finish, leased, succeed as succeedOne } from '../support/jobs/leases.ts';
 import { type Scope, scripts, shared } from '../support/jobs/test-jobs.ts';
 
 const ids = new JobIds();
@@ -27,17 +28,12 @@ export function describeRetries(engineName: string, databaseFor: (scope: Scope) 
     return jobId;
   }
 
-  const fail = (store: JobStore, lease: LeasedInput) =>
-    store.finishInput(lease, failedEntry(lease.inputIndex, LOST), NO_PROGRESS);
+  const fail = (store: JobStore, lease: LeasedInput) => finish(store, lease, failedEntry(lease.inputIndex, LOST));
   const succeed = (store: JobStore, lease: LeasedInput, outputPath: string) =>
-    store.finishInput(
-      lease,
-      succeededEntry(lease.inputIndex, { outputPath, warnings: [], manifestDigest: null }),
-      NO_PROGRESS,
-    );
+    succeedOne(store, lease, NO_PROGRESS, outputPath);
 
   async function failAll(store: JobStore, jobId: string): Promise<void> {
-    for (const lease of await store.leaseInputs(jobId, { start: 1000, reserve: 0 })) await fail(store, lease);
+    for (const lease of await leased(store, jobId, 1000)) await fail(store, lease);
   }
 
   describe(`retries on ${engineName}`, () => {
@@ -54,7 +50,7 @@ export function describeRetries(engineName: string, databaseFor: (scope: Scope) 
         clientReference: 'r',
         labels,
       });
-      const leases = await store.leaseInputs(jobId, { start: 3, reserve: 0 });
+      const leases = await leased(store, jobId, 3);
       for (const lease of leases.toReversed()) {
         await (lease.inputIndex === 1 ? succeed(store, lease, '/out') : fail(store, lease));
       }
@@ -90,12 +86,12 @@ export function describeRetries(engineName: string, databaseFor: (scope: Scope) 
     test('leave alone what the jobs read and wrote that they retry', async () => {
       const store = await sharedStore();
       const first = await submitted(store, {}, ['a', 'b', 'c']);
-      const [a, b, c] = await store.leaseInputs(first, { start: 3, reserve: 0 });
+      const [a, b, c] = await leased(store, first, 3);
       assert(a !== undefined && b !== undefined && c !== undefined);
       await succeed(store, a, '/out/a');
       for (const lease of [b, c]) await fail(store, lease);
       const second = await submitted(store, { retriedFrom: first }, ['b', 'c']);
-      const [again, last] = await store.leaseInputs(second, { start: 2, reserve: 0 });
+      const [again, last] = await leased(store, second, 2);
       assert(again !== undefined && last !== undefined);
       await succeed(store, again, '/out/b');
       await fail(store, last);
@@ -109,9 +105,8 @@ export function describeRetries(engineName: string, databaseFor: (scope: Scope) 
           [3, ['/out/a']],
         ],
       );
-      const answer = await store.leaseInput({ jobId: third, inputIndex: 0 });
-      assert(answer.lease !== null);
-      assert.equal(answer.singleInputRequest, null, 'its paths are those of several jobs');
+      const [lease] = await leased(store, third);
+      assert.equal(lease?.request, null, 'its paths are those of several jobs');
     });
 
     const presigned = (name: string) => ({ type: 'remote_file_url' as const, url: `https://example.com/${name}?hush` });

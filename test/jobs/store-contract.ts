@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { MAX_PROCESS_EXITS, NO_PROGRESS } from '#jobs/job.ts';
+import { type InputAttempt, MAX_PROCESS_EXITS } from '#jobs/job.ts';
 import { JobIds } from '#jobs/job-ids.ts';
-import { failedEntry, succeededEntry } from '#jobs/result-entries.ts';
+import { failedEntry } from '#jobs/result-entries.ts';
 import { MAX_SERVICE_EXITS } from '#jobs/store/finish-input.ts';
 import type { JobStore, LeasedInput } from '#jobs/store/job-store.ts';
 import { pruneAllJobs } from '#jobs/store/maintenance.ts';
+import { finish, leased, release, succeed as succeedOne } from '../support/jobs/leases.ts';
 import { resultsOf, type Scope, scripts, shared } from '../support/jobs/test-jobs.ts';
 
 const ids = new JobIds();
@@ -35,23 +36,20 @@ export function describeJobStore(engineName: string, databaseFor: (scope: Scope)
   }
 
   async function started(store: JobStore, jobId: string): Promise<LeasedInput> {
-    const [lease] = await store.leaseInputs(jobId, { start: 1, reserve: 0 });
+    const [lease] = await leased(store, jobId);
     assert(lease !== undefined);
     return lease;
   }
 
   async function reserved(store: JobStore, jobId: string): Promise<LeasedInput> {
-    const [lease] = await store.leaseInputs(jobId, { start: 0, reserve: 1 });
+    const [lease] = await leased(store, jobId, 1, 'reserved');
     assert(lease !== undefined);
     return lease;
   }
 
-  const succeed = (store: JobStore, lease: LeasedInput) =>
-    store.finishInput(
-      lease,
-      succeededEntry(lease.inputIndex, { outputPath: '/out', warnings: [], manifestDigest: null }),
-      DONE,
-    );
+  const succeed = (store: JobStore, lease: InputAttempt) => succeedOne(store, lease, DONE);
+  const exit = (store: JobStore, lease: InputAttempt, exitCause: string) =>
+    release(store, lease, { reason: 'process-exited', exitCause });
 
   describe(`job store on ${engineName}`, () => {
     test('a submitted job is queued, with no results and all its inputs to do', async () => {
@@ -90,7 +88,8 @@ export function describeJobStore(engineName: string, databaseFor: (scope: Scope)
     test('inputs start in order, each once, and none when none is queued', async () => {
       const store = await sharedStore();
       const jobId = await submitted(store, ['a', 'b', 'c']);
-      const leases = await Promise.all([1, 2, 1, 1].map((reserve) => store.leaseInputs(jobId, { start: 1, reserve })));
+      const leases = [];
+      for (const count of [1, 2, 1]) leases.push(await leased(store, jobId, count));
       const indexes = leases.flat().map(({ inputIndex }) => inputIndex);
       assert.deepEqual(indexes.sort(), [0, 1, 2]);
       for (const some of leases)
@@ -109,7 +108,7 @@ export function describeJobStore(engineName: string, databaseFor: (scope: Scope)
       const { inputs } = await store.pathsOfJob(jobId);
       assert.equal(inputs.length, 10_000);
       assert.deepEqual(inputs[9_999], { type: 'local_file_path', path: 'input 9999' });
-      assert.deepEqual(await store.queuedJobs(), [{ jobId, sync: false, caller: null, waiting: 10_000 }]);
+      assert.equal(await store.countQueued(), 10_000);
     });
 
     test('the last input finishes the job, which has one result for each input, in order', async () => {
@@ -121,7 +120,7 @@ export function describeJobStore(engineName: string, databaseFor: (scope: Scope)
         details: { path: 'b' },
         location: { inputIndex: 1 },
       });
-      assert.deepEqual(await store.finishInput(second, refused, NO_PROGRESS), {
+      assert.deepEqual(await finish(store, second, refused), {
         input: 'finished',
         jobFinished: false,
       });
@@ -165,13 +164,13 @@ export function describeJobStore(engineName: string, databaseFor: (scope: Scope)
       const store = await sharedStore();
       const jobId = await submitted(store, ['a']);
       const old = await started(store, jobId);
-      await store.requeueInput(old);
+      await release(store, old);
       assert.deepEqual(await succeed(store, old), { input: 'late', jobFinished: false });
       const current = await started(store, jobId);
       assert.equal(current.attempt, 2);
       assert.deepEqual(await succeed(store, old), { input: 'late', jobFinished: false });
-      assert.equal((await store.requeueInput(old)).input, 'late');
-      assert.equal((await store.recordProcessExit(old, 'by a signal')).input, 'late');
+      assert.equal((await release(store, old)).input, 'late');
+      assert.equal((await exit(store, old, 'by a signal')).input, 'late');
       assert.deepEqual(await succeed(store, current), { input: 'finished', jobFinished: true });
       assert.equal((await succeed(store, current)).input, 'late');
     });
@@ -181,7 +180,7 @@ export function describeJobStore(engineName: string, databaseFor: (scope: Scope)
       const jobId = await submitted(store, ['a']);
       for (let exits = 0; exits < MAX_PROCESS_EXITS; exits += 1) {
         const lease = await started(store, jobId);
-        const end = await store.recordProcessExit(lease, 'by the signal SIGSEGV');
+        const end = await exit(store, lease, 'by the signal SIGSEGV');
         const input = exits < MAX_PROCESS_EXITS - 1 ? 'queued' : 'finished';
         assert.deepEqual([lease.processExits, end], [exits, { input, jobFinished: input === 'finished' }]);
       }
@@ -191,7 +190,7 @@ export function describeJobStore(engineName: string, databaseFor: (scope: Scope)
     test('requeueing is no process exit, however often it happens', async () => {
       const store = await sharedStore();
       const jobId = await submitted(store, ['a']);
-      for (let time = 0; time < MAX_PROCESS_EXITS + 2; time += 1) await store.requeueInput(await started(store, jobId));
+      for (let time = 0; time < MAX_PROCESS_EXITS + 2; time += 1) await release(store, await started(store, jobId));
       assert.deepEqual(await succeed(store, await started(store, jobId)), { input: 'finished', jobFinished: true });
     });
 
@@ -202,7 +201,7 @@ export function describeJobStore(engineName: string, databaseFor: (scope: Scope)
       const before = await store.findJob(jobId);
       const again = await reopen();
       assert.deepEqual(await again.findJob(jobId), before);
-      assert.deepEqual(await again.queuedJobs(), [{ jobId, sync: false, caller: null, waiting: 1 }]);
+      assert.equal(await again.countQueued(), 1);
     });
 
     test('recovery requeues running and reserved inputs, and counts no process exit', async (t) => {
@@ -211,21 +210,14 @@ export function describeJobStore(engineName: string, databaseFor: (scope: Scope)
       const running = await started(store, jobId);
       await reserved(store, jobId);
       const again = await reopen();
-      const recovered = await again.recoverLeases();
-      assert.deepEqual(
-        recovered.map(({ inputIndex, end }) => [inputIndex, end.input]),
-        [
-          [0, 'queued'],
-          [1, 'queued'],
-        ],
-      );
-      assert.deepEqual(await again.queuedJobs(), [{ jobId, sync: false, caller: null, waiting: 3 }]);
+      assert.deepEqual(await again.recoverLeases(), { inputs: 2, waitingJobs: 1 });
+      assert.equal(await again.countQueued(), 3);
       assert.equal((await succeed(again, running)).input, 'late');
       for (let time = 1; time < MAX_PROCESS_EXITS; time += 1) {
         const leases = [await started(again, jobId), await started(again, jobId)];
-        for (const lease of leases) await again.recordProcessExit(lease, 'by a signal');
+        for (const lease of leases) await exit(again, lease, 'by a signal');
       }
-      assert.deepEqual(await again.queuedJobs(), [{ jobId, sync: false, caller: null, waiting: 3 }], 'none has failed');
+      assert.equal(await again.countQueued(), 3, 'none has failed');
     });
 
     test('recovery fails an input that was running at too many service exits, and with it the job', async (t) => {
@@ -245,10 +237,10 @@ export function describeJobStore(engineName: string, databaseFor: (scope: Scope)
       const store = await sharedStore();
       const jobId = await submitted(store, ['a', 'b']);
       const [first, second] = [await started(store, jobId), await reserved(store, jobId)];
-      assert.deepEqual(await store.leaseInputs(jobId, { start: 1, reserve: 1 }), []);
+      assert.deepEqual(await leased(store, jobId), []);
       assert.equal((await succeed(store, first)).input, 'finished');
-      assert.equal((await store.requeueInput(second)).input, 'queued');
-      await store.startReservedInput(second);
+      assert.equal((await release(store, second)).input, 'queued');
+      await store.startInputs([second]);
       assert.equal((await started(store, jobId)).inputIndex, 1);
     });
 
@@ -259,56 +251,6 @@ export function describeJobStore(engineName: string, databaseFor: (scope: Scope)
       const paths = await store.pathsOfJob(jobId);
       assert.deepEqual(paths.outputs, [{ inputIndex: 0, outputPath: '/out' }]);
       assert.equal(paths.inputs.length, 2);
-    });
-
-    test('a received input is leased; once it has finished, there is nothing to do', async () => {
-      const store = await sharedStore();
-      const jobId = await submitted(store, ['a', 'b']);
-      const { lease } = await store.leaseInput({ jobId, inputIndex: 1 });
-      assert(lease !== null);
-      assert.deepEqual([lease.inputIndex, lease.attempt, JSON.parse(lease.inputJson).path], [1, 1, 'b']);
-      assert.equal((await store.findJob(jobId))?.status, 'running');
-      await succeed(store, lease);
-      assert.deepEqual(await store.leaseInput({ jobId, inputIndex: 1 }), { lease: null, jobFinished: false });
-    });
-
-    test('an input that is received again was lost by its node: too often, and it fails', async () => {
-      const store = await sharedStore();
-      const jobId = await submitted(store, ['a']);
-      const leases = [];
-      for (let time = 0; time < MAX_SERVICE_EXITS; time += 1) {
-        leases.push((await store.leaseInput({ jobId, inputIndex: 0 })).lease);
-      }
-      assert.deepEqual(
-        leases.map((lease) => lease?.attempt),
-        leases.map((_, index) => index + 1),
-      );
-      assert.equal((await succeed(store, leases[1] as LeasedInput)).input, 'late');
-      assert.deepEqual(await store.leaseInput({ jobId, inputIndex: 0 }), { lease: null, jobFinished: true });
-      assert.equal(resultsOf(await store.findJob(jobId))[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
-    });
-
-    test('a service exit that was none is undone', async () => {
-      const store = await sharedStore();
-      const jobId = await submitted(store, ['a']);
-      let { lease } = await store.leaseInput({ jobId, inputIndex: 0 });
-      for (let time = 0; time < MAX_SERVICE_EXITS + 2; time += 1) {
-        assert(lease !== null, 'the input failed for connections that were lost');
-        const lost = lease;
-        ({ lease } = await store.leaseInput({ jobId, inputIndex: 0 }));
-        await store.undoServiceExit(lost);
-      }
-    });
-
-    test('a received input of a cancelled job finishes', async () => {
-      const store = await sharedStore();
-      const jobId = await submitted(store, ['a', 'b']);
-      const { lease } = await store.leaseInput({ jobId, inputIndex: 0 });
-      assert(lease !== null);
-      await store.cancelJob(jobId);
-      assert.deepEqual(await store.leaseInput({ jobId, inputIndex: 1 }), { lease: null, jobFinished: false });
-      assert.deepEqual(await store.leaseInput({ jobId, inputIndex: 0 }), { lease: null, jobFinished: true });
-      assert.equal((await succeed(store, lease)).input, 'late');
     });
 
     test('an output path is reserved for one input of a job, with all paths above and below it', async () => {
@@ -334,17 +276,18 @@ export function describeJobStore(engineName: string, databaseFor: (scope: Scope)
       for (let time = 0; time < MAX_PROCESS_EXITS + 2; time += 1) {
         const lease = await started(store, jobId);
         assert.equal(lease.transientFailures, time);
-        await store.recordTransientFailure(lease);
-        assert.equal((await store.requeueInput(lease)).input, 'queued');
+        const failure = { reason: 'transient-failure', retryAt: Date.now() } as const;
+        assert.equal((await release(store, lease, failure)).input, 'queued');
+        assert.deepEqual(await leased(store, jobId), [], 'it is in its pause');
+        assert.equal((await release(store, lease)).input, 'queued');
       }
     });
 
-    test('queued inputs are counted, and progress is recorded', async (t) => {
+    test('queued inputs are counted', async (t) => {
       const { store } = await openStore(t);
       const jobId = await submitted(store, ['a', 'b', 'c']);
-      const lease = await started(store, jobId);
+      await started(store, jobId);
       assert.equal(await store.countQueued(), 2);
-      await store.recordProgress([{ ...lease, bytesDone: 3, bytesTotal: 9 }]);
     });
 
     test('pruning deletes jobs that finished before the time, and no others', async (t) => {
@@ -385,7 +328,7 @@ export function describeJobStore(engineName: string, databaseFor: (scope: Scope)
         outcomes.map(({ status }) => status),
         ['fulfilled', 'rejected', 'fulfilled'],
       );
-      assert.equal((await store.queuedJobs()).length, 3);
+      assert.equal(await store.countQueued(), 3);
     });
 
     test('finished jobs are found among more jobs than one statement can name', async () => {

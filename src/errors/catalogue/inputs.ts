@@ -164,7 +164,7 @@ export const inputErrors = {
   HTTP_ANSWER_INVALID: entry<{ address: string; problem: string }>(
     'PROCESSING_FAILED',
     ({ address, problem }) =>
-      `What the server sends for "${address}" cannot be right: ${problem}. Check the address, its port and scheme included, and the server.`,
+      `The server's response for "${address}" cannot be right: ${problem}. Check the address, its port and scheme included, and the server.`,
   ),
   HTTP_CUT_SHORT: entry<{ address: string; receivedBytes: number; sizeBytes: number | null }>(
     'PROCESSING_FAILED',

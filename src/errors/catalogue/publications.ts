@@ -199,7 +199,7 @@ export const publicationWarnings = {
   ),
   PUBLICATION_NOT_VERIFIED: warningEntry<FoundInPublication>(
     ({ title, init, problem }) =>
-      `The signed publication "${title}" could not be verified completely, in the rendition of "${init}": ${problem}. That no fragment is missing or elsewhere is not known.`,
+      `The signed publication "${title}" could not be verified completely, in the rendition of "${init}": ${problem}. The order and number of its fragments were not verified.`,
   ),
   PUBLICATION_FINDINGS_OMITTED: warningEntry<{ title: string; count: number }>(
     ({ title, count }) => `There are ${count} more findings about the signed publication "${title}".`,

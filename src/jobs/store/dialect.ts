@@ -3,7 +3,7 @@ import type { Database, Tables } from './tables.ts';
 
 // Everything that differs between SQLite and PostgreSQL in the statements that both run.
 
-function isPostgres(db: Kysely<Tables>): boolean {
+function isPostgres(db: Kysely<Tables> | Kysely<unknown>): boolean {
   return db.getExecutor().adapter instanceof PostgresAdapter;
 }
 
@@ -17,9 +17,9 @@ export async function databaseTimeMs(db: Database): Promise<number> {
   return rows[0]?.nowMs ?? Date.now();
 }
 
-/** Returns true where transactions run at the same time, and lock rows. SQLite runs one after another. */
-export function hasRowLocks(db: Database): boolean {
-  return isPostgres(db);
+/** Returns true where the table of inputs is the queue. PostgreSQL has a queue of job messages. */
+export function leasesByIndex(db: Kysely<unknown>): boolean {
+  return !isPostgres(db);
 }
 
 /** The columns of given rows, with their types. */

@@ -1,10 +1,9 @@
-import { type ExpressionBuilder, sql } from 'kysely';
-import type { ByteProgress } from '#operations/operation.ts';
+import { type ExpressionBuilder, sql, type UpdateResult } from 'kysely';
 import type { JobScope } from '../caller.ts';
 import { type InputAttempt, MAX_PROCESS_EXITS, NO_PROGRESS } from '../job.ts';
 import { cancelledEntry, processExitEntry, type ResultEntry } from '../result-entries.ts';
 import { givenRows } from './dialect.ts';
-import type { Cancellation, InputEnd, InputId } from './job-store.ts';
+import type { Cancellation, FinishedInput, HandedIn, InputId, ReleasedInput } from './job-store.ts';
 import type { Database, Tables } from './tables.ts';
 import { type JobChange, updateJobs } from './update-jobs.ts';
 
@@ -14,30 +13,26 @@ import { type JobChange, updateJobs } from './update-jobs.ts';
  */
 export const MAX_SERVICE_EXITS = 10;
 
-const LATE: InputEnd = { input: 'late', jobFinished: false };
-const UNCHANGED: Cancellation = { changed: false, jobFinished: false };
-const QUEUED: InputEnd = { input: 'queued', jobFinished: false };
+const UNCHANGED: Cancellation = { changed: false, finishedJob: null, inputCount: 0 };
 
-/** A result to be recorded. */
-export interface FinishedInput {
-  readonly lease: InputAttempt;
-  readonly entry: ResultEntry;
-  readonly progress: ByteProgress;
-  /** SHA-256 of the manifest of the output; null when there is none. */
-  readonly digest: string | null;
+/** Implements `JobStore.finishInputs`. */
+export async function finishInputs(db: Database, results: readonly FinishedInput[]): Promise<HandedIn> {
+  const recorded = await recordResults(db, results);
+  const finished = await updateJobs(db, recorded);
+  return {
+    late: results.flatMap(({ lease }) => (recorded.some((one) => isSameInput(one, lease)) ? [] : [lease])),
+    finishedJobs: [...finished.values()],
+    queuedCount: 0,
+  };
 }
 
-/** Implements `JobStore.finishInput`. */
-export async function finishInput(
-  db: Database,
-  lease: InputAttempt,
-  entry: ResultEntry,
-  progress: ByteProgress,
-  digest: string | null = null,
-): Promise<InputEnd> {
-  const recorded = await recordResults(db, [{ lease, entry, progress, digest }]);
-  if (recorded.length === 0) return LATE;
-  return { input: 'finished', jobFinished: (await updateJobs(db, recorded)).has(lease.jobId) };
+/** Records the result of an input that produced nothing. */
+export function finishWithout(db: Database, lease: InputAttempt, entry: ResultEntry): Promise<HandedIn> {
+  return finishInputs(db, [{ lease, entry, progress: NO_PROGRESS, digest: null }]);
+}
+
+export function isSameInput(one: InputId, other: InputId): boolean {
+  return one.jobId === other.jobId && one.inputIndex === other.inputIndex;
 }
 
 const RESULT_COLUMNS = {
@@ -73,43 +68,57 @@ export async function recordResults(
       and inputs.status in ('reserved', 'running')
     returning inputs.job_id as "jobId", inputs.input_index as "inputIndex"`.execute(db);
   return results.flatMap(({ lease: { jobId, inputIndex }, entry, progress }) => {
-    if (!recorded.some((one) => one.jobId === jobId && one.inputIndex === inputIndex)) return [];
+    if (!recorded.some((one) => isSameInput(one, { jobId, inputIndex }))) return [];
     return [{ jobId, inputIndex, done: 1, failed: entry.status === 'succeeded' ? 0 : 1, ...progress }];
   });
 }
 
-/** Implements `JobStore.requeueInput`. */
-export async function requeueInput(db: Database, lease: InputAttempt): Promise<InputEnd> {
-  if (await isCancelled(db, lease.jobId)) {
-    return finishInput(db, lease, cancelledEntry(lease.inputIndex), NO_PROGRESS);
-  }
-  const { numUpdatedRows } = await db
-    .updateTable('inputs')
-    .set({ status: 'queued' })
-    .where(isCurrent(lease))
-    .executeTakeFirst();
-  return numUpdatedRows === 0n ? LATE : QUEUED;
+/** Implements `JobStore.releaseInputs`. */
+export async function releaseInputs(db: Database, released: readonly ReleasedInput[]): Promise<HandedIn> {
+  const all: HandedIn[] = [];
+  for (const one of released) all.push(await releaseInput(db, one));
+  return sumOf(all);
 }
 
-/** Implements `JobStore.recordTransientFailure`. */
-export async function recordTransientFailure(db: Database, lease: InputAttempt): Promise<void> {
-  await db
-    .updateTable('inputs')
-    .set(({ eb }) => ({ status: 'reserved', transient_failures: eb('transient_failures', '+', 1) }))
-    .where(isCurrent(lease))
-    .execute();
+export function sumOf(handedIn: readonly HandedIn[]): HandedIn {
+  return {
+    late: handedIn.flatMap(({ late }) => late),
+    finishedJobs: handedIn.flatMap(({ finishedJobs }) => finishedJobs),
+    queuedCount: handedIn.reduce((sum, { queuedCount }) => sum + queuedCount, 0),
+  };
 }
 
-/** Implements `JobStore.recordProcessExit`. */
-export function recordProcessExit(db: Database, lease: InputAttempt, exitCause: string): Promise<InputEnd> {
-  return recordExit(db, lease, exitCause, 'process_ends', MAX_PROCESS_EXITS);
+/** Releases an input without a result, as `JobStore.releaseInputs` does each. */
+export async function releaseInput(db: Database, released: ReleasedInput): Promise<HandedIn> {
+  const { lease, reason } = released;
+  if (reason === 'process-exited') return recordExit(db, lease, released.exitCause, 'process_ends', MAX_PROCESS_EXITS);
+  if (reason === 'stopped') return requeueInput(db, lease);
+  const update = db
+    .updateTable('inputs')
+    .set(({ eb }) => ({ status: 'reserved', transient_failures: eb('transient_failures', '+', 1) }));
+  return (await finishIfCancelled(db, lease)) ?? endOf(lease, await update.where(isCurrent(lease)).executeTakeFirst());
+}
+
+/** Queues an input again. It finishes when its job is cancelled. */
+export async function requeueInput(db: Database, lease: InputAttempt): Promise<HandedIn> {
+  const update = db.updateTable('inputs').set({ status: 'queued' });
+  return (await finishIfCancelled(db, lease)) ?? endOf(lease, await update.where(isCurrent(lease)).executeTakeFirst());
+}
+
+async function finishIfCancelled(db: Database, lease: InputAttempt): Promise<HandedIn | null> {
+  return (await isCancelled(db, lease.jobId)) ? finishWithout(db, lease, cancelledEntry(lease.inputIndex)) : null;
+}
+
+function endOf(lease: InputAttempt, { numUpdatedRows }: UpdateResult): HandedIn {
+  const isLate = numUpdatedRows === 0n;
+  return { late: isLate ? [lease] : [], finishedJobs: [], queuedCount: isLate ? 0 : 1 };
 }
 
 /**
  * Counts an exit of the whole service or node while the input ran: queues it again, or fails it after `MAX_SERVICE_EXITS`
  * exits. Counted apart from exits of its own process, which the input may have caused.
  */
-export function recordServiceExit(db: Database, lease: InputAttempt, exitCause: string): Promise<InputEnd> {
+export function recordServiceExit(db: Database, lease: InputAttempt, exitCause: string): Promise<HandedIn> {
   return recordExit(db, lease, exitCause, 'service_ends', MAX_SERVICE_EXITS);
 }
 
@@ -119,9 +128,9 @@ async function recordExit(
   exitCause: string,
   column: 'process_ends' | 'service_ends',
   max: number,
-): Promise<InputEnd> {
+): Promise<HandedIn> {
   const input = await db.selectFrom('inputs').select(`${column} as count`).where(isCurrent(lease)).executeTakeFirst();
-  if (input === undefined) return LATE;
+  if (input === undefined) return { late: [lease], finishedJobs: [], queuedCount: 0 };
   const count = input.count + 1;
   await db
     .updateTable('inputs')
@@ -129,10 +138,13 @@ async function recordExit(
     .where(isCurrent(lease))
     .execute();
   if (count < max) return requeueInput(db, lease);
-  return finishInput(db, lease, processExitEntry(lease.inputIndex, count, exitCause), NO_PROGRESS);
+  return finishWithout(db, lease, processExitEntry(lease.inputIndex, count, exitCause));
 }
 
-/** Implements `JobStore.undoServiceExit`. */
+/**
+ * Takes back a service exit that another node counted although this node's worker is alive: only its connection was
+ * lost. Does nothing when a still newer lease exists.
+ */
 export async function undoServiceExit(db: Database, { jobId, inputIndex, attempt }: InputAttempt): Promise<void> {
   await db
     .updateTable('inputs')
@@ -177,9 +189,9 @@ export async function cancelJob(db: Database, jobId: string, { caller }: JobScop
   // The job finished, or was cancelled, after the select.
   if (cancelledJobs === 0n) return UNCHANGED;
   const count = Number(numUpdatedRows);
-  if (count === 0) return { changed: true, jobFinished: false };
+  if (count === 0) return { changed: true, finishedJob: null, inputCount: 0 };
   const finished = await updateJobs(db, [{ jobId, done: count, failed: count, ...NO_PROGRESS }]);
-  return { changed: true, jobFinished: finished.has(jobId) };
+  return { changed: true, finishedJob: finished.get(jobId) ?? null, inputCount: count };
 }
 
 /** Implements `JobStore.cancelledAmong`. */

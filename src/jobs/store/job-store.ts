@@ -72,29 +72,20 @@ export interface JobStore {
   /** Returns a JSON array with the result entries of finished inputs of a job in the scope; at most 1000 indexes. */
   resultEntries(jobId: string, inputIndexes: readonly number[], scope?: JobScope): Promise<string>;
 
-  /** Returns what is logged and measured of a finished job; null when it is unknown or not finished. */
-  jobReport(jobId: string): Promise<JobReport | null>;
-
   /**
    * Deletes a batch of jobs that finished before a time, oldest first, and returns their number: 0 when none are left. Jobs
    * with a pending callback are kept.
    */
   pruneJobs(finishedBefore: Date): Promise<number>;
 
-  /** Returns every job that has queued inputs, oldest first. */
-  queuedJobs(): Promise<readonly QueuedJob[]>;
-
-  /** Leases the first queued inputs of a job, in order; fewer when fewer are queued. */
-  leaseInputs(jobId: string, counts: LeaseCounts): Promise<readonly LeasedInput[]>;
-
   /**
-   * Leases one input whose job message this node received. An input that is still running was lost by another node: that
-   * exit is counted, and after `MAX_SERVICE_EXITS` exits the input fails.
+   * Leases queued inputs in the order of their priorities; fewer when fewer are queued. Each part has its bounds on
+   * priorities: it takes inputs within the first one, then within the next one while it needs more.
    */
-  leaseInput(input: InputId): Promise<InputLease>;
+  leaseInputs(parts: readonly LeasePart[], filter: LeaseFilter): Promise<readonly (readonly LeasedInput[])[]>;
 
-  /** Records that a reserved input was started. Does nothing when the lease is late. */
-  startReservedInput(lease: InputAttempt): Promise<void>;
+  /** Records that reserved inputs were started. Ignores late leases. */
+  startInputs(leases: readonly InputAttempt[]): Promise<void>;
 
   /** Returns what the inputs of a job share; null when there is no such job. */
   requestOfJob(jobId: string): Promise<JobRequest | null>;
@@ -102,43 +93,20 @@ export interface JobStore {
   /** Returns the paths that a job reads and has written so far. */
   pathsOfJob(jobId: string): Promise<JobPaths>;
 
-  /** Records the progress of running inputs, for other nodes to read. Late leases are ignored. */
-  recordProgress(running: readonly (InputAttempt & ByteProgress)[]): Promise<void>;
+  /** Records the results of inputs, and finishes the jobs whose last inputs they are. */
+  finishInputs(results: readonly FinishedInput[]): Promise<HandedIn>;
 
   /**
-   * Records the result of an input, and finishes the job with its last input. `digest` is the SHA-256 of the manifest in
-   * hexadecimal, which tells this output from those of other attempts.
+   * Releases leased inputs without results. They are queued again, and after a transient failure stay reserved until they are
+   * released as stopped. An input finishes when its job is cancelled, or its worker process exited `MAX_PROCESS_EXITS` times.
    */
-  finishInput(
-    lease: InputAttempt,
-    entry: ResultEntry,
-    progress: ByteProgress,
-    digest?: string | null,
-  ): Promise<InputEnd>;
-
-  /** Queues an input again that was stopped for no fault of its own. It finishes when its job is cancelled. */
-  requeueInput(lease: InputAttempt): Promise<InputEnd>;
-
-  /** Counts a transient failure. The input stays leased, as reserved, until it is queued again. */
-  recordTransientFailure(lease: InputAttempt): Promise<void>;
-
-  /**
-   * Counts an exit of the worker process that ran the input. Queues it again, or fails it after `MAX_PROCESS_EXITS` exits
-   * with `INPUT_ENDED_PROCESS`. `exitCause` completes the sentence "the last time …".
-   */
-  recordProcessExit(lease: InputAttempt, exitCause: string): Promise<InputEnd>;
-
-  /**
-   * Takes back a service exit that another node counted although this node's worker is alive: only its connection was
-   * lost. Does nothing when a still newer lease exists.
-   */
-  undoServiceExit(lease: InputAttempt): Promise<void>;
+  releaseInputs(released: readonly ReleasedInput[]): Promise<HandedIn>;
 
   /**
    * Recovers all leases of an earlier run of the service, which must have exited. Running inputs are queued again, or fail
    * after `MAX_SERVICE_EXITS` exits; reserved ones are queued again. To be called before the first lease.
    */
-  recoverLeases(): Promise<readonly RecoveredInput[]>;
+  recoverLeases(): Promise<RecoveredLeases>;
 
   /**
    * Reserves an output path for an input of a job that several nodes work on. Returns false when another input of the job
@@ -247,24 +215,26 @@ export interface RecordedRequest {
 export interface Cancellation {
   /** False when the job was finished or cancelled before; then nothing was written. */
   readonly changed: boolean;
-  /** True when nothing of it was running, so that it is finished. */
-  readonly jobFinished: boolean;
+  /** The report of the job when nothing of it was running, so that it is finished. */
+  readonly finishedJob: JobReport | null;
+  /** The number of inputs that finished at once. */
+  readonly inputCount: number;
 }
 
-/** A job with queued inputs. */
-export interface QueuedJob {
-  readonly jobId: string;
-  readonly sync: boolean;
-  /** The name of the submitter; null when no tokens were configured. */
-  readonly caller: string | null;
-  /** The number of queued inputs. */
-  readonly waiting: number;
+/** The inputs of a lease that are recorded alike. */
+export interface LeasePart {
+  readonly count: number;
+  readonly status: 'running' | 'reserved';
+  /** Upper bounds of priorities, the preferred one first; the last one bounds nothing. */
+  readonly maxPriorities: readonly number[];
 }
 
-/** The numbers of inputs to lease: some to start now, others to reserve. */
-export interface LeaseCounts {
-  readonly start: number;
-  readonly reserve: number;
+/** The inputs that a lease may be of. */
+export interface LeaseFilter {
+  /** The only jobs that may be leased of; null for all. */
+  readonly onlyJobs: readonly string[] | null;
+  readonly withoutJobs: readonly string[];
+  readonly withoutCallers: readonly string[];
 }
 
 /** Identifies an input. */
@@ -279,7 +249,12 @@ export interface LeasedInput extends InputAttempt {
   readonly transientFailures: number;
   /** The number of exits of its worker process so far. */
   readonly processExits: number;
+  readonly priority: number;
+  /** The name of who submitted its job; null where no tokens are set. */
+  readonly caller: string | null;
   readonly inputJson: string;
+  /** The request of its job, when that has a single input and retries no other. That of another job is read separately. */
+  readonly request: JobRequest | null;
 }
 
 /** The part of a request that all inputs of a job share. The worker parses the JSON. */
@@ -290,25 +265,40 @@ export interface JobRequest {
   readonly traceParent: string | null;
 }
 
-/** The answer to a job message: a lease, or null when nothing is left to do. */
-export type InputLease =
-  | {
-      readonly lease: LeasedInput;
-      /** The request, when the job has a single input and retries no other. The request of another job is read separately. */
-      readonly singleInputRequest: JobRequest | null;
-    }
-  | { readonly lease: null; readonly jobFinished: boolean };
-
-/** The effect of recording how a lease finished. */
-export interface InputEnd {
-  readonly input: 'finished' | 'queued' | 'late';
-  /** True when it was the last input of its job. */
-  readonly jobFinished: boolean;
+/** The result of an input. */
+export interface FinishedInput {
+  readonly lease: InputAttempt;
+  readonly entry: ResultEntry;
+  readonly progress: ByteProgress;
+  /** SHA-256 of the manifest of the output, which tells it from those of other attempts; null when there is none. */
+  readonly digest: string | null;
 }
 
-/** A lease of an earlier run of the service, and what became of its input. */
-export interface RecoveredInput extends InputAttempt {
-  readonly end: InputEnd;
+/** A leased input without a result, which is to run again. */
+export type ReleasedInput = { readonly lease: InputAttempt } & (
+  | { readonly reason: 'stopped' }
+  /** `exitCause` completes the sentence "the last time …". */
+  | { readonly reason: 'process-exited'; readonly exitCause: string }
+  /** `retryAt`: milliseconds since 1970 by the clock of this process. */
+  | { readonly reason: 'transient-failure'; readonly retryAt: number }
+);
+
+/** The effects of handing in results or leases. */
+export interface HandedIn {
+  /** The leases that were late: nothing was written for them. */
+  readonly late: readonly InputAttempt[];
+  /** The jobs that finished by that. */
+  readonly finishedJobs: readonly JobReport[];
+  /** The number of inputs that wait again. */
+  readonly queuedCount: number;
+}
+
+/** The effects of a recovery. */
+export interface RecoveredLeases {
+  /** The number of recovered inputs. */
+  readonly inputs: number;
+  /** The number of jobs that have queued inputs now. */
+  readonly waitingJobs: number;
 }
 
 /** The paths that a job reads, and those that it has written so far. */

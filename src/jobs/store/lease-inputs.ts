@@ -1,70 +1,102 @@
 import { sql } from 'kysely';
 import type { JobStatus } from '#contract/job.ts';
-import { type InputAttempt, NO_PROGRESS } from '../job.ts';
+import type { JobReport } from '#telemetry/run-report.ts';
+import type { InputAttempt } from '../job.ts';
 import { cancelledEntry } from '../result-entries.ts';
-import { givenRows, hasRowLocks, jsonObject } from './dialect.ts';
-import { finishInput, isCancelled, isCurrent, recordServiceExit, requeueInput } from './finish-input.ts';
+import { givenRows, jsonObject } from './dialect.ts';
+import { finishWithout, isCancelled, isCurrent, recordServiceExit, requeueInput } from './finish-input.ts';
 import type {
-  InputEnd,
+  HandedIn,
   InputId,
-  InputLease,
   JobRequest,
-  LeaseCounts,
   LeasedInput,
-  RecoveredInput,
+  LeaseFilter,
+  LeasePart,
+  RecoveredLeases,
 } from './job-store.ts';
+import { compareInputs } from './priority.ts';
 import type { Database, InputStatus } from './tables.ts';
 import { type JobChange, startOf, updateJobs } from './update-jobs.ts';
 
 /** Implements `JobStore.leaseInputs`. */
-export async function leaseInputs(db: Database, jobId: string, counts: LeaseCounts): Promise<readonly LeasedInput[]> {
-  const { start, reserve } = counts;
-  const leased = [
-    ...(start > 0 ? await leaseFirst(db, jobId, 'running', start) : []),
-    ...(reserve > 0 ? await leaseFirst(db, jobId, 'reserved', reserve) : []),
-  ];
-  if (start > 0 && leased.length > 0) await updateJobs(db, [startOf(jobId)]);
+export async function leaseInputs(
+  db: Database,
+  parts: readonly LeasePart[],
+  filter: LeaseFilter,
+): Promise<readonly (readonly LeasedInput[])[]> {
+  const all: LeasedInput[][] = [];
+  let isExhausted = false;
+  for (const { count, status, maxPriorities } of parts) {
+    const leased: LeasedInput[] = [];
+    for (const maxPriority of maxPriorities) {
+      if (isExhausted || leased.length >= count) break;
+      const next = await nextQueued(db, count - leased.length, maxPriority, filter);
+      leased.push(...(await leaseAndStart(db, next, status)));
+    }
+    // The last bound is none.
+    isExhausted ||= leased.length < count;
+    all.push(leased.sort(compareInputs));
+  }
+  return all;
+}
+
+/** Returns the inputs that are leased next. */
+async function nextQueued(
+  db: Database,
+  count: number,
+  maxPriority: number,
+  { onlyJobs, withoutJobs, withoutCallers }: LeaseFilter,
+): Promise<readonly InputId[]> {
+  return (
+    db
+      .selectFrom('inputs')
+      .select(['inputs.job_id as jobId', 'input_index as inputIndex'])
+      // A literal, so that the planner can use the partial index.
+      .where(sql<boolean>`inputs.status = 'queued'`)
+      .where('priority', '<=', maxPriority)
+      .$if(onlyJobs !== null, (inputs) => inputs.where('inputs.job_id', 'in', onlyJobs ?? []))
+      .$if(withoutJobs.length > 0, (inputs) => inputs.where('inputs.job_id', 'not in', withoutJobs))
+      // From the jobs to their inputs, because most queued inputs may be of these callers.
+      .$if(withoutCallers.length > 0, (inputs) =>
+        inputs.where('inputs.job_id', 'in', ({ selectFrom }) =>
+          selectFrom('jobs')
+            .select('jobs.job_id')
+            .where('jobs.status', 'in', ['queued', 'running'])
+            .where(({ eb, or }) => or([eb('caller', 'is', null), eb('caller', 'not in', withoutCallers)])),
+        ),
+      )
+      .orderBy('priority', 'desc')
+      .orderBy('inputs.job_id')
+      .orderBy('input_index')
+      .limit(count)
+      .execute()
+  );
+}
+
+async function leaseAndStart(
+  db: Database,
+  inputs: readonly InputId[],
+  status: LeasePart['status'],
+): Promise<readonly LeasedInput[]> {
+  const { leased, starts } = await leaseQueued(db, inputs, status);
+  if (status === 'running') await updateJobs(db, starts);
   return leased;
 }
 
-async function leaseFirst(
-  db: Database,
-  jobId: string,
-  status: 'reserved' | 'running',
-  count: number,
-): Promise<LeasedInput[]> {
-  const leased = await db
-    // A CTE, because the update might evaluate a subquery several times.
-    .with('next', (store) =>
-      store
-        .selectFrom('inputs')
-        .select('input_index')
-        .where('job_id', '=', jobId)
-        .where('status', '=', 'queued')
-        .orderBy('input_index')
-        .limit(count)
-        .$if(hasRowLocks(db), (inputs) => inputs.forUpdate().skipLocked()),
-    )
-    .updateTable('inputs')
-    .set(({ eb }) => ({ status, attempt: eb('attempt', '+', 1) }))
-    .where('job_id', '=', jobId)
+/** Implements `JobStore.startInputs`. */
+export async function startInputs(db: Database, leases: readonly InputAttempt[]): Promise<void> {
+  for (const lease of leases)
+    await db.updateTable('inputs').set({ status: 'running' }).where(isCurrent(lease)).execute();
+  const queued = await db
+    .selectFrom('jobs')
+    .select('job_id')
     .where('status', '=', 'queued')
-    .where('input_index', 'in', ({ selectFrom }) => selectFrom('next').select('input_index'))
-    .returning([
-      'input_index as inputIndex',
-      'attempt',
-      'transient_failures as transientFailures',
-      'process_ends as processExits',
-      'input as inputJson',
-    ])
+    .where('job_id', 'in', [...new Set(leases.map(({ jobId }) => jobId))])
     .execute();
-  // An update returns its rows in no particular order.
-  return leased.sort((a, b) => a.inputIndex - b.inputIndex).map((input) => ({ jobId, ...input }));
-}
-
-/** Implements `JobStore.startReservedInput`. */
-export async function startReservedInput(db: Database, lease: InputAttempt): Promise<void> {
-  await db.updateTable('inputs').set({ status: 'running' }).where(isCurrent(lease)).execute();
+  await updateJobs(
+    db,
+    queued.map((job) => startOf(job.job_id)),
+  );
 }
 
 /** Implements `JobStore.requestOfJob`. */
@@ -78,46 +110,39 @@ export async function requestOfJob(db: Database, jobId: string): Promise<JobRequ
 }
 
 /** Implements `JobStore.recoverLeases`. */
-export async function recoverLeases(db: Database): Promise<readonly RecoveredInput[]> {
+export async function recoverLeases(db: Database): Promise<RecoveredLeases> {
   const leases = await db
     .selectFrom('inputs')
     .select(['job_id as jobId', 'input_index as inputIndex', 'attempt', 'status'])
     // Literals, so that the planner can use the partial index of leased inputs.
     .where(sql<boolean>`status in ('reserved', 'running')`)
     .execute();
-  const recovered: RecoveredInput[] = [];
   for (const { status, ...lease } of leases) {
-    const end =
-      status === 'running'
-        ? await recordServiceExit(db, lease, 'when the whole service ended')
-        : await requeueInput(db, lease);
-    recovered.push({ ...lease, end });
+    if (status === 'running') await recordServiceExit(db, lease, 'when the whole service ended');
+    else await requeueInput(db, lease);
   }
-  return recovered;
+  const { rows } = await sql<{ count: number }>`
+    select count(distinct job_id) as count from inputs where status = 'queued'`.execute(db);
+  return { inputs: leases.length, waitingJobs: Number(rows[0]?.count ?? 0) };
 }
 
-/** Implements `JobStore.leaseInput`. */
-export async function leaseInput(db: Database, input: InputId): Promise<InputLease> {
-  const queued = await leaseOneQueued(db, input);
-  if (queued !== null) return queued;
-  if (await isCancelled(db, input.jobId)) return { lease: null, jobFinished: await finishCancelled(db, input) };
-  const lost = await recoverLost(db, input);
-  if (lost?.input === 'finished') return { lease: null, jobFinished: lost.jobFinished };
+/**
+ * Leases an input whose job message this node received, and which was not queued; null when nothing is left to do. One that is
+ * still running was lost by another node: that exit is counted, and after `MAX_SERVICE_EXITS` exits the input fails.
+ */
+export async function takeOverInput(
+  db: Database,
+  input: InputId,
+): Promise<{ readonly lease: LeasedInput | null; readonly finishedJobs: readonly JobReport[] }> {
+  if (await isCancelled(db, input.jobId)) return { lease: null, finishedJobs: await finishCancelled(db, input) };
+  const recovered = await recoverLost(db, input);
+  const isFinished = recovered?.queuedCount === 0 && recovered.late.length === 0;
+  if (isFinished) return { lease: null, finishedJobs: recovered.finishedJobs };
   // Also when nothing was lost: its node may have queued it again meanwhile, and this is its only job message.
-  const leased = await leaseOneQueued(db, input);
-  if (leased !== null) return leased;
-  const cancelled = await isCancelled(db, input.jobId);
-  return { lease: null, jobFinished: cancelled && (await finishCancelled(db, input)) };
+  const [lease = null] = await leaseAndStart(db, [input], 'running');
+  const isCancelledNow = lease === null && (await isCancelled(db, input.jobId));
+  return { lease, finishedJobs: isCancelledNow ? await finishCancelled(db, input) : [] };
 }
-
-async function leaseOneQueued(db: Database, input: InputId): Promise<NewLease | null> {
-  const { leased, starts } = await leaseQueued(db, [input]);
-  await updateJobs(db, starts);
-  return leased[0] ?? null;
-}
-
-/** An input that was queued, and is leased now. */
-export type NewLease = Extract<InputLease, { lease: LeasedInput }>;
 
 /** The columns of `JobRequest`. */
 const REQUEST_FIELDS = {
@@ -127,60 +152,58 @@ const REQUEST_FIELDS = {
   traceParent: 'trace_parent',
 } as const satisfies Record<keyof JobRequest, string>;
 
-interface LeasedRow extends LeasedInput {
-  readonly jobStatus: JobStatus;
-  /** JSON of a `JobRequest`; null unless the job has a single input and retries no other. */
-  readonly request: string | null;
-}
-
 const INPUT_COLUMNS = { job_id: 'text', input_index: 'integer' } as const;
 
 /**
  * Leases those of the inputs that are queued, and whose jobs are not cancelled. Returns them with the changes of their
- * jobs, which are to be made in the same transaction.
+ * jobs, which are to be made in the same transaction when the inputs start.
  */
 export async function leaseQueued(
   db: Database,
   inputs: readonly InputId[],
-): Promise<{ readonly leased: readonly NewLease[]; readonly starts: readonly JobChange[] }> {
+  status: LeasePart['status'],
+): Promise<{ readonly leased: readonly LeasedInput[]; readonly starts: readonly JobChange[] }> {
   if (inputs.length === 0) return { leased: [], starts: [] };
   const rows = inputs.map(({ jobId, inputIndex }) => ({ job_id: jobId, input_index: inputIndex }));
   // The request is read with the lease, because every statement costs a round trip.
-  const { rows: leases } = await sql<LeasedRow>`
-    update inputs set status = 'running', attempt = inputs.attempt + 1, bytes_done = 0, bytes_total = 0
+  // It is null unless the job has a single input and retries no other.
+  const { rows: leases } = await sql<
+    Omit<LeasedInput, 'request'> & { readonly jobStatus: JobStatus; readonly request: string | null }
+  >`
+    update inputs set status = ${status}, attempt = inputs.attempt + 1, bytes_done = 0, bytes_total = 0
     from ${givenRows(db, INPUT_COLUMNS, rows)} as wanted
     where inputs.job_id = wanted.job_id and inputs.input_index = wanted.input_index and inputs.status = 'queued'
       and exists (select 1 from jobs where jobs.job_id = inputs.job_id and jobs.cancelled_at is null)
-    returning inputs.job_id as "jobId", inputs.input_index as "inputIndex", inputs.attempt,
+    returning inputs.job_id as "jobId", inputs.input_index as "inputIndex", inputs.attempt, inputs.priority,
       inputs.transient_failures as "transientFailures", inputs.process_ends as "processExits",
       inputs.input as "inputJson",
+      (select jobs.caller from jobs where jobs.job_id = inputs.job_id) as caller,
       (select jobs.status from jobs where jobs.job_id = inputs.job_id) as "jobStatus",
       (select ${jsonObject(db, REQUEST_FIELDS)} from jobs join job_requests on job_requests.job_id = jobs.job_id
         where jobs.job_id = inputs.job_id and inputs_total = 1 and retried_from is null) as request`.execute(db);
   return {
     leased: leases.map(({ jobStatus: _, request, ...lease }) => ({
-      lease,
-      singleInputRequest: request === null ? null : (JSON.parse(request) as JobRequest),
+      ...lease,
+      request: request === null ? null : (JSON.parse(request) as JobRequest),
     })),
     starts: leases.flatMap(({ jobId, jobStatus }) => (jobStatus === 'queued' ? [startOf(jobId)] : [])),
   };
 }
 
 /** Recovers an input that was leased by a node that was lost; null when there is no such lease. */
-async function recoverLost(db: Database, input: InputId): Promise<InputEnd | null> {
+async function recoverLost(db: Database, input: InputId): Promise<HandedIn | null> {
   const lease = await unfinishedLease(db, input);
   if (lease === null || lease.status === 'queued') return null;
   return lease.status === 'running' ? recordServiceExit(db, lease, 'with its whole node') : requeueInput(db, lease);
 }
 
-/** Finishes an input whose job was cancelled while it changed nodes; returns true when that finished the job. */
-async function finishCancelled(db: Database, input: InputId): Promise<boolean> {
+/** Finishes an input whose job was cancelled while it changed nodes; returns its job when that finished it. */
+async function finishCancelled(db: Database, input: InputId): Promise<readonly JobReport[]> {
   const lease = await unfinishedLease(db, input);
-  if (lease === null) return false;
+  if (lease === null) return [];
   // Queued again during the cancellation. Only a leased input can finish.
   if (lease.status === 'queued') await reserveQueued(db, lease);
-  const end = await finishInput(db, lease, cancelledEntry(lease.inputIndex), NO_PROGRESS);
-  return end.jobFinished;
+  return (await finishWithout(db, lease, cancelledEntry(lease.inputIndex))).finishedJobs;
 }
 
 /** Returns the newest lease of an input that is not finished. */

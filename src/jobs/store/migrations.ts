@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import { AppError } from '#errors/app-error.ts';
-import { byteOrderedText } from './dialect.ts';
+import { byteOrderedText, leasesByIndex } from './dialect.ts';
 import type { Database } from './tables.ts';
 
 /**
@@ -19,6 +19,7 @@ export const migrations: readonly Migration[] = [
   addDescriptions,
   addRetries,
   addNodes,
+  addPriorities,
 ];
 
 /**
@@ -243,5 +244,39 @@ async function addNodes(db: Kysely<unknown>): Promise<void> {
     .addColumn('name', 'text', (column) => column.notNull())
     .addColumn('settings', 'text', (column) => column.notNull())
     .addColumn('seen_at_ms', 'bigint', (column) => column.notNull())
+    .execute();
+}
+
+/**
+ * Adds the order of leases. Inputs that wait get the priority that job messages had: by sync, and by the place in the job. On
+ * SQLite an index finds the next ones; PostgreSQL finds them by the job messages.
+ */
+async function addPriorities(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .alterTable('inputs')
+    .addColumn('priority', 'integer', (column) => column.notNull().defaultTo(0))
+    .execute();
+  const isUnfinished = sql`status in ('queued', 'reserved', 'running')`;
+  const { rows } = await sql<{ last: number | null }>`
+    select max(input_index) as last from inputs where ${isUnfinished}`.execute(db);
+  for (let level = 1; 2 ** level - 1 <= (rows[0]?.last ?? 0); level += 1) {
+    await sql`update inputs set priority = ${-level} where ${isUnfinished}
+      and input_index >= ${2 ** level - 1} and input_index < ${2 ** (level + 1) - 1}`.execute(db);
+  }
+  await sql`update inputs set priority = priority + 100
+    where ${isUnfinished} and job_id in (select job_id from jobs where sync = 1 and finished_at is null)`.execute(db);
+  if (leasesByIndex(db)) {
+    await db.schema
+      .createIndex('inputs_in_order')
+      .on('inputs')
+      .columns(['priority desc', 'job_id', 'input_index'])
+      .where(sql.ref('status'), '=', sql.lit('queued'))
+      .execute();
+  }
+  await db.schema
+    .createIndex('jobs_unfinished_of_callers')
+    .on('jobs')
+    .column('caller')
+    .where(sql.ref('finished_at'), 'is', null)
     .execute();
 }

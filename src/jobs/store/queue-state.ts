@@ -2,7 +2,7 @@ import { type ExpressionBuilder, sql } from 'kysely';
 import type { ByteProgress } from '#operations/operation.ts';
 import type { InputAttempt } from '../job.ts';
 import { isCurrent } from './finish-input.ts';
-import type { QueuedJob, QueueState } from './job-store.ts';
+import type { QueueState } from './job-store.ts';
 import type { Database, Tables } from './tables.ts';
 
 /** Bound on jobs that a node excludes, because they stand in a statement. */
@@ -41,7 +41,7 @@ export async function queueState(db: Database): Promise<QueueState> {
   };
 }
 
-/** Implements `JobStore.recordProgress`. */
+/** Records the progress of running inputs, for other nodes to read. Ignores late leases. */
 export async function recordProgress(db: Database, running: readonly (InputAttempt & ByteProgress)[]): Promise<void> {
   for (const { bytesDone, bytesTotal, ...lease } of running) {
     await db
@@ -62,35 +62,11 @@ export async function countQueued(db: Database): Promise<number> {
   return Number(count);
 }
 
-/** Implements `JobStore.queuedJobs`. */
-export async function queuedJobs(db: Database): Promise<readonly QueuedJob[]> {
-  const jobs = await db
-    .selectFrom('inputs')
-    .innerJoin('jobs', 'jobs.job_id', 'inputs.job_id')
-    .select(({ fn }) => ['jobs.job_id', 'jobs.sync', 'jobs.caller', fn.countAll<number>().as('waiting')])
-    .where(sql<boolean>`inputs.status = 'queued'`)
-    .groupBy(['jobs.job_id', 'jobs.sync', 'jobs.caller'])
-    .orderBy('jobs.job_id')
-    .execute();
-  return jobs.map(({ job_id: jobId, sync, caller, waiting }) => ({
-    jobId,
-    sync: sync === 1,
-    caller,
-    waiting: Number(waiting),
-  }));
-}
-
-/** Returns these jobs and all unfinished jobs of the same named callers; null when there are more than 10,000. A node excludes them while it serves callers that have nothing running. */
-export async function jobsOfSameCallers(db: Database, jobIds: readonly string[]): Promise<readonly string[] | null> {
-  if (jobIds.length === 0) return [];
-  const jobs = await unfinishedJobs(db)
-    .where('caller', 'in', ({ selectFrom }) =>
-      selectFrom('jobs as given')
-        .select('given.caller')
-        .where('given.job_id', 'in', [...jobIds]),
-    )
-    .execute();
-  return jobs.length > MAX_EXCLUDED_JOBS ? null : [...new Set([...jobIds, ...jobs.map(({ job_id: jobId }) => jobId)])];
+/** Returns all unfinished jobs of the callers; null when there are more than 10,000. */
+export async function jobsOfCallers(db: Database, callers: readonly string[]): Promise<readonly string[] | null> {
+  if (callers.length === 0) return [];
+  const jobs = await unfinishedJobs(db).where('caller', 'in', callers).execute();
+  return jobs.length > MAX_EXCLUDED_JOBS ? null : jobs.map(({ job_id: jobId }) => jobId);
 }
 
 /** Returns all other unfinished jobs; null when there are more than 10,000. */

@@ -2,7 +2,6 @@ import { sql } from 'kysely';
 import { MAX_INPUT_NAMES, MAX_LISTED_INPUT_NAMES } from '#contract/input-name-limits.ts';
 import type { ListedJob } from '#contract/job-list.ts';
 import type { OperationName } from '#operations/operation.ts';
-import type { JobReport } from '#telemetry/run-report.ts';
 import type { JobScope } from '../caller.ts';
 import type { JobSnapshot } from '../job.ts';
 import { firstJobIdAt } from '../job-ids.ts';
@@ -215,27 +214,6 @@ export async function resultEntries(
     )
     .executeTakeFirstOrThrow();
   return entries;
-}
-
-/** Implements `JobStore.jobReport`. */
-export async function jobReport(db: Database, jobId: string): Promise<JobReport | null> {
-  const job = await db
-    .selectFrom('jobs')
-    .innerJoin('job_requests', 'job_requests.job_id', 'jobs.job_id')
-    .select(['operation', 'caller', 'status', 'inputs_total', 'queued_at', 'finished_at', 'trace_parent'])
-    .where('jobs.job_id', '=', jobId)
-    .executeTakeFirst();
-  if (job === undefined || job.finished_at === null) return null;
-  return {
-    jobId,
-    operation: job.operation,
-    caller: job.caller,
-    status: job.status === 'succeeded' ? 'succeeded' : 'failed',
-    inputs: job.inputs_total,
-    queuedAtMs: Date.parse(job.queued_at),
-    finishedAtMs: Date.parse(job.finished_at),
-    traceParent: job.trace_parent,
-  };
 }
 
 /** Returns a job without its results, in the shape of the contract. */

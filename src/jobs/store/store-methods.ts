@@ -1,20 +1,12 @@
 import { closeCallback, leaseCallbacks, postponeCallback } from './callbacks.ts';
 import { findRequest, findRetriedJob } from './find-request.ts';
-import {
-  cancelJob,
-  cancelledAmong,
-  finishInput,
-  recordProcessExit,
-  recordTransientFailure,
-  requeueInput,
-  undoServiceExit,
-} from './finish-input.ts';
+import { cancelJob, cancelledAmong, finishInputs, releaseInputs } from './finish-input.ts';
 import type { JobStore } from './job-store.ts';
-import { leaseInput, leaseInputs, recoverLeases, requestOfJob, startReservedInput } from './lease-inputs.ts';
+import { leaseInputs, recoverLeases, requestOfJob, startInputs } from './lease-inputs.ts';
 import { probeWrite, pruneJobs } from './maintenance.ts';
 import { pathsOfJob, releaseOutputPaths, reserveOutputPath } from './output-paths.ts';
-import { countQueued, queuedJobs, queueState, recordProgress } from './queue-state.ts';
-import { findJob, finishedAmong, finishedInputs, jobReport, listJobs, recentJobs, resultEntries } from './read-jobs.ts';
+import { countQueued, queueState } from './queue-state.ts';
+import { findJob, finishedAmong, finishedInputs, listJobs, recentJobs, resultEntries } from './read-jobs.ts';
 import { findByIdempotencyKey, submitJob } from './submit-job.ts';
 import type { Database } from './tables.ts';
 
@@ -53,29 +45,22 @@ export const storeMethods: {
   findRetriedJob: read(findRetriedJob),
   finishedAmong: read(finishedAmong),
   finishedInputs: read(finishedInputs),
-  finishInput: write(finishInput),
-  jobReport: read(jobReport),
+  finishInputs: write(finishInputs),
   leaseCallbacks: write(leaseCallbacks),
-  leaseInput: write(leaseInput),
   leaseInputs: write(leaseInputs),
   listJobs: read(listJobs),
   pathsOfJob: read(pathsOfJob),
   postponeCallback: write(postponeCallback),
   probeWrite: write(probeWrite),
   pruneJobs: write(pruneJobs),
-  queuedJobs: read(queuedJobs),
   queueState: read(queueState),
   recentJobs: read(recentJobs),
-  recordProcessExit: write(recordProcessExit),
-  recordProgress: write(recordProgress),
-  recordTransientFailure: write(recordTransientFailure),
   recoverLeases: write(recoverLeases),
+  releaseInputs: write(releaseInputs),
   releaseOutputPaths: write(releaseOutputPaths),
   requestOfJob: read(requestOfJob),
-  requeueInput: write(requeueInput),
   reserveOutputPath: write(reserveOutputPath),
   resultEntries: read(resultEntries),
-  startReservedInput: write(startReservedInput),
+  startInputs: write(startInputs),
   submitJob: write(submitJob),
-  undoServiceExit: write(undoServiceExit),
 };

@@ -3,24 +3,35 @@ import type { ApiInputRef } from '#contract/request.ts';
 import { requestedName } from '#inputs/input-name.ts';
 import { insertCallback } from './callbacks.ts';
 import { givenRows } from './dialect.ts';
-import type { KnownJob, NewJob } from './job-store.ts';
+import type { InputId, KnownJob, NewJob } from './job-store.ts';
+import { MAX_COUNTED_BACKLOG, priorityOf } from './priority.ts';
 import type { Database } from './tables.ts';
 import { hasUrlSecrets, withoutQueries } from './url-secrets.ts';
 
-/** Implements `JobStore.submitJob`. */
-export async function submitJob(db: Database, job: NewJob): Promise<KnownJob | null> {
-  const [known = null] = await submitJobs(db, [job]);
-  return known;
+/** An input that waits, as the queue of job messages needs it. */
+export interface QueuedInput extends InputId {
+  readonly priority: number;
 }
 
-/** Records several jobs, as `submitJob` does each; the answers are in their order. */
-export async function submitJobs(db: Database, jobs: readonly NewJob[]): Promise<readonly (KnownJob | null)[]> {
+/** Implements `JobStore.submitJob`. */
+export async function submitJob(db: Database, job: NewJob): Promise<KnownJob | null> {
+  const { answers } = await submitJobs(db, [job]);
+  return answers[0] ?? null;
+}
+
+/** Records several jobs, as `submitJob` does each. Returns the answers in their order, and the inputs that are queued now. */
+export async function submitJobs(
+  db: Database,
+  jobs: readonly NewJob[],
+): Promise<{ readonly answers: readonly (KnownJob | null)[]; readonly queued: readonly QueuedInput[] }> {
+  const backlogs = await backlogsOf(db, jobs);
   const added = await insertJobs(db, jobs);
   const newJobs = jobs.filter(({ jobId }) => added.has(jobId));
+  const inputs = newJobs.flatMap((job) => inputRows(job, backlogs));
   if (newJobs.length > 0) {
     await db.insertInto('job_requests').values(newJobs.map(requestRow)).execute();
     await insertLabels(db, newJobs);
-    await insertInputs(db, newJobs);
+    await insertInputs(db, inputs);
   }
   const answers: (KnownJob | null)[] = [];
   for (const { jobId, callbackUrl, idempotency } of jobs) {
@@ -28,7 +39,12 @@ export async function submitJobs(db: Database, jobs: readonly NewJob[]): Promise
     if (isNew && callbackUrl != null) await insertCallback(db, jobId, callbackUrl);
     answers.push(isNew || idempotency == null ? null : await findByIdempotencyKey(db, idempotency.key));
   }
-  return answers;
+  const queued = inputs.map(({ job_id, input_index, priority }) => ({
+    jobId: job_id,
+    inputIndex: input_index,
+    priority,
+  }));
+  return { answers, queued };
 }
 
 /** Implements `JobStore.findByIdempotencyKey`. */
@@ -97,20 +113,53 @@ async function insertLabels(db: Database, jobs: readonly NewJob[]): Promise<void
   if (rows.length > 0) await db.insertInto('job_labels').values(rows).execute();
 }
 
-const INPUT_COLUMNS = { job_id: 'text', input_index: 'integer', input: 'text', name: 'text' } as const;
+/**
+ * Returns the number of unfinished inputs of each caller, as far as they are counted. Every unfinished job has one at least,
+ * so few jobs are read.
+ */
+async function backlogsOf(db: Database, jobs: readonly NewJob[]): Promise<Map<string, number>> {
+  const callers = [...new Set(jobs.flatMap(({ caller }) => caller ?? []))];
+  if (callers.length === 0) return new Map();
+  const given = givenRows(
+    db,
+    { caller: 'text' },
+    callers.map((caller) => ({ caller })),
+  );
+  const { rows } = await sql<{ caller: string; backlog: number }>`
+    select caller, (
+      select coalesce(sum(left_over), 0) from (
+        select inputs_total - inputs_done as left_over from jobs
+        where jobs.caller = given.caller and finished_at is null limit ${MAX_COUNTED_BACKLOG}) as unfinished
+    ) as backlog from ${given} as given`.execute(db);
+  return new Map(rows.map(({ caller, backlog }) => [caller, Number(backlog)]));
+}
+
+const INPUT_COLUMNS = {
+  job_id: 'text',
+  input_index: 'integer',
+  input: 'text',
+  name: 'text',
+  priority: 'integer',
+} as const;
+
+/** Returns the rows of the inputs of a new job, and adds them to the backlog of its caller. */
+function inputRows({ jobId, sync, caller, request: { inputs } }: NewJob, backlogs: Map<string, number>) {
+  const backlog = caller == null ? 0 : (backlogs.get(caller) ?? 0);
+  if (caller != null) backlogs.set(caller, backlog + inputs.length);
+  return inputs.map((input, inputIndex) => ({
+    job_id: jobId,
+    input_index: inputIndex,
+    input: jsonOf(input),
+    name: jsonOf(nameOf(input, inputIndex)),
+    priority: priorityOf({ sync, inputIndex, backlog }),
+  }));
+}
 
 /** Inserts all inputs by one statement: a job may have 10,000. */
-async function insertInputs(db: Database, jobs: readonly NewJob[]): Promise<void> {
-  const rows = jobs.flatMap(({ jobId, request }) =>
-    request.inputs.map((input, index) => ({
-      job_id: jobId,
-      input_index: index,
-      input: jsonOf(input),
-      name: jsonOf(nameOf(input, index)),
-    })),
-  );
-  await sql`insert into inputs (job_id, input_index, status, input, name)
-    select job_id, input_index, 'queued', input, name from ${givenRows(db, INPUT_COLUMNS, rows)} as given`.execute(db);
+async function insertInputs(db: Database, rows: readonly ReturnType<typeof inputRows>[number][]): Promise<void> {
+  await sql`insert into inputs (job_id, input_index, status, input, name, priority)
+    select job_id, input_index, 'queued', input, name, priority
+    from ${givenRows(db, INPUT_COLUMNS, rows)} as given`.execute(db);
 }
 
 /** Returns the name that callers see. The query of an address may grant access, so it is no part of it. */

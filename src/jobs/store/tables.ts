@@ -82,6 +82,8 @@ interface InputsTable {
   service_ends: Generated<number>;
   /** Transient failures. */
   transient_failures: Generated<number>;
+  /** The order of leases (`priority.ts`); the queue of job messages has it, too. */
+  readonly priority: Generated<number>;
   /** The last recorded progress; only when several nodes share the store. */
   bytes_done: Generated<number>;
   bytes_total: Generated<number>;

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import type { JobReport } from '#telemetry/run-report.ts';
 import { makeCallbackDue } from './callbacks.ts';
 import { givenRows, lockOf } from './dialect.ts';
 import type { Database, JobRow } from './tables.ts';
@@ -29,15 +30,22 @@ const COLUMNS = {
 } as const;
 const COUNTS = ['done', 'failed', 'bytes_done', 'bytes_total'] as const;
 
-type UpdatedJob = Pick<JobRow, 'job_id' | 'finished_at' | 'has_callback' | 'has_url_secrets'>;
+interface UpdatedJob
+  extends Pick<
+    JobRow,
+    'job_id' | 'status' | 'caller' | 'inputs_total' | 'queued_at' | 'finished_at' | 'has_callback' | 'has_url_secrets'
+  > {
+  readonly operation: string;
+  readonly trace_parent: string | null;
+}
 
 /**
  * Starts jobs, counts their finished inputs, and finishes those whose inputs are all finished, with the effects of that.
- * Returns the finished jobs. To be called after every other write of the transaction to inputs, and once: transactions lock
+ * Returns the reports of finished jobs by their identifiers. To be called after every other write of the transaction to inputs, and once: transactions lock
  * inputs first, then their jobs in order, which prevents deadlocks.
  */
-export async function updateJobs(db: Database, changes: readonly JobChange[]): Promise<ReadonlySet<string>> {
-  if (changes.length === 0) return new Set();
+export async function updateJobs(db: Database, changes: readonly JobChange[]): Promise<Map<string, JobReport>> {
+  if (changes.length === 0) return new Map();
   const now = new Date().toISOString();
   const isFinished = sql`change.done > 0 and jobs.inputs_done + change.done >= jobs.inputs_total`;
   const isStarted = sql`change.done = 0 and jobs.status = 'queued'`;
@@ -57,13 +65,29 @@ export async function updateJobs(db: Database, changes: readonly JobChange[]): P
       finished_at = case when ${isFinished} then ${now} else jobs.finished_at end
     from ${lockedChanges(db, changesByJob(changes))} as change
     where jobs.job_id = change.job_id
-    returning jobs.job_id, jobs.finished_at, jobs.has_callback, jobs.has_url_secrets`.execute(db);
+    returning jobs.job_id, jobs.status, jobs.caller, jobs.inputs_total, jobs.queued_at, jobs.finished_at,
+      jobs.has_callback, jobs.has_url_secrets,
+      (select operation from job_requests where job_requests.job_id = jobs.job_id) as operation,
+      (select trace_parent from job_requests where job_requests.job_id = jobs.job_id) as trace_parent`.execute(db);
   const finished = updated.filter((job) => job.finished_at === now);
   for (const { job_id: jobId, has_callback, has_url_secrets } of finished) {
     if (has_url_secrets === 1) await eraseUrlSecrets(db, jobId);
     if (has_callback === 1) await makeCallbackDue(db, jobId, now);
   }
-  return new Set(finished.map((job) => job.job_id));
+  return new Map(finished.map((job) => [job.job_id, reportOf(job, now)]));
+}
+
+function reportOf(job: UpdatedJob, finishedAt: string): JobReport {
+  return {
+    jobId: job.job_id,
+    operation: job.operation,
+    caller: job.caller,
+    status: job.status === 'succeeded' ? 'succeeded' : 'failed',
+    inputs: job.inputs_total,
+    queuedAtMs: Date.parse(job.queued_at),
+    finishedAtMs: Date.parse(finishedAt),
+    traceParent: job.trace_parent,
+  };
 }
 
 /** Makes a subquery of changes, which locks their jobs in order when there are several. */

@@ -1,4 +1,4 @@
-import { openPostgresStore } from '#jobs/store/postgres/postgres-job-store.ts';
+import { openPostgresEngine } from '#jobs/queue/postgres-engine.ts';
 import type { PostgresServer } from '../servers/postgres-server.ts';
 import { NO_LOG } from './test-jobs.ts';
 
@@ -16,6 +16,6 @@ export async function createJobsDatabase(server: PostgresServer): Promise<string
 
 async function migratedDatabase(server: PostgresServer): Promise<string> {
   const url = await server.createDatabase();
-  await (await openPostgresStore(url, 2, NO_LOG)).close();
+  await (await openPostgresEngine(url, 2, NO_LOG)).close();
   return url.slice(url.lastIndexOf('/') + 1);
 }

@@ -3,6 +3,8 @@ import { sql } from 'kysely';
 import type { CommandResponse, JobAttempt, PgBoss } from 'pg-boss';
 import type { Log } from '#telemetry/logger.ts';
 import type { InputId } from '../job-store.ts';
+import { ANY_PRIORITIES, LOW_PRIORITY_INTERVAL, lowPriorities } from '../priority.ts';
+import type { QueuedInput } from '../submit-job.ts';
 import type { Database } from '../tables.ts';
 import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import type { PostgresDatabase } from './postgres-database.ts';
@@ -23,15 +25,6 @@ const RETENTION_SECONDS = 10 * 366 * 24 * 60 * 60;
 /** Never reached: the store counts the exits that fail an input. */
 const MAX_RETRIES = 1_000;
 
-/** Every eighth fetch prefers messages of low priority, so that none of them starves. */
-const LOW_PRIORITY_INTERVAL = 8;
-
-/** Inputs of sync jobs precede all others. */
-const SYNC_PRIORITY = 100;
-
-/** The upper bounds of those fetches, in turns: jobs that are not sync, and the rests of large batches (input 127 and up). */
-const LOW_PRIORITIES = [SYNC_PRIORITY / 2, -7];
-
 const QUEUE_OPTIONS = {
   heartbeatSeconds: HEARTBEAT_SECONDS,
   expireInSeconds: MAX_RUN_SECONDS,
@@ -44,18 +37,6 @@ export interface JobMessage extends InputId {
   readonly id: string;
   /** Identifies this lease of the message. */
   readonly retryCount: number;
-  readonly sync: boolean;
-}
-
-/** A job whose inputs are sent. */
-export interface SentJob {
-  readonly jobId: string;
-  readonly sync: boolean;
-  readonly inputCount: number;
-}
-
-interface Payload extends InputId {
-  readonly sync: boolean;
 }
 
 /**
@@ -103,34 +84,27 @@ export class MessageQueue {
     return new MessageQueue(boss, fromKysely);
   }
 
-  /** Sends a message for each input of new jobs. */
-  async send(db: Database, jobs: readonly SentJob[]): Promise<void> {
-    const messages = jobs.flatMap(({ jobId, sync, inputCount }) =>
-      Array.from({ length: inputCount }, (_, inputIndex) => insertOf({ jobId, inputIndex, sync })),
-    );
-    if (messages.length > 0) await this.#boss.insert(QUEUE, messages, this.#within(db));
+  /** Sends messages of inputs. */
+  async send(db: Database, inputs: readonly QueuedInput[]): Promise<void> {
+    if (inputs.length > 0) await this.#boss.insert(QUEUE, inputs.map(insertOf), this.#within(db));
   }
 
-  /** Leases up to `count` messages, none of the excluded jobs. `more` is true when there may be others. */
-  async fetch(
-    db: Database,
-    count: number,
-    excludedJobs: readonly string[],
-  ): Promise<{ readonly messages: readonly JobMessage[]; readonly more: boolean }> {
-    const maxPriority = this.#nextLowPriority();
-    const jobs = await this.#boss.fetch<Payload>(QUEUE, {
-      batchSize: count,
-      ignoreGroups: [...excludedJobs],
-      ...(maxPriority !== undefined && { maxPriority }),
-      ...this.#within(db),
-    });
-    const messages = jobs.map(({ id, retryCount, data }) => ({ id, retryCount, ...data }));
-    return { messages, more: maxPriority !== undefined || messages.length === count };
-  }
-
-  /** Returns true while the lease of the message is this node's; then it stays so until the transaction ends. */
-  async touch(db: Database, message: JobMessage): Promise<boolean> {
-    return affectedBy(await this.#boss.touch(QUEUE, attemptOf(message), this.#within(db))) > 0;
+  /** Leases up to `count` messages, none of the excluded jobs. Every eighth time it prefers those of low priority. */
+  async fetch(db: Database, count: number, excludedJobs: readonly string[]): Promise<readonly JobMessage[]> {
+    const messages: JobMessage[] = [];
+    for (const maxPriority of this.#nextPriorities()) {
+      if (messages.length >= count) break;
+      const jobs = await this.#boss.fetch<InputId>(QUEUE, {
+        batchSize: count - messages.length,
+        ignoreGroups: [...excludedJobs],
+        maxPriority,
+        ...this.#within(db),
+      });
+      messages.push(
+        ...jobs.map(({ id, retryCount, data: { jobId, inputIndex } }) => ({ id, retryCount, jobId, inputIndex })),
+      );
+    }
+    return messages;
   }
 
   /** Deletes messages, and returns the number of those whose lease had not expired. */
@@ -140,9 +114,12 @@ export class MessageQueue {
   }
 
   /** Sends the message again after a delay. Does nothing when its lease has expired: an input never has two messages. */
-  async requeue(db: Database, message: JobMessage, delayMs: number): Promise<void> {
+  async requeue(db: Database, message: JobMessage, priority: number, delayMs: number): Promise<void> {
     if ((await this.delete(db, [message])) === 0) return;
-    const insert = { ...insertOf(message), ...(delayMs > 0 && { startAfter: Math.ceil(delayMs / 1000) }) };
+    const insert = {
+      ...insertOf({ ...message, priority }),
+      ...(delayMs > 0 && { startAfter: Math.ceil(delayMs / 1000) }),
+    };
     await this.#boss.insert(QUEUE, [insert], this.#within(db));
   }
 
@@ -163,10 +140,10 @@ export class MessageQueue {
     return affectedBy(await this.#boss.touch(QUEUE, messages.map(attemptOf)));
   }
 
-  #nextLowPriority(): number | undefined {
+  #nextPriorities(): readonly number[] {
     this.#fetches += 1;
     const turn = this.#fetches / LOW_PRIORITY_INTERVAL;
-    return Number.isInteger(turn) ? LOW_PRIORITIES[turn % LOW_PRIORITIES.length] : undefined;
+    return Number.isInteger(turn) ? lowPriorities(turn) : ANY_PRIORITIES;
   }
 
   #within(db: Database) {
@@ -192,16 +169,8 @@ async function whileAlone(db: Database, work: () => Promise<void>): Promise<void
   });
 }
 
-function insertOf({ jobId, inputIndex, sync }: Payload) {
-  return { data: { jobId, inputIndex, sync }, priority: priorityOf(inputIndex, sync), group: { id: jobId } };
-}
-
-/**
- * Returns the priority of a message: the first inputs of a job precede later ones of others, so that a small batch
- * overtakes the rest of a large one.
- */
-function priorityOf(inputIndex: number, sync: boolean): number {
-  return (sync ? SYNC_PRIORITY : 0) - Math.floor(Math.log2(inputIndex + 1));
+function insertOf({ jobId, inputIndex, priority }: QueuedInput) {
+  return { data: { jobId, inputIndex }, priority, group: { id: jobId } };
 }
 
 function attemptOf({ id, retryCount }: JobAttempt): JobAttempt {

@@ -3,7 +3,6 @@ import { sql } from 'kysely';
 import type { Client } from 'pg';
 import { backoffMs } from '#concurrency/retry.ts';
 import type { Log } from '#telemetry/logger.ts';
-import type { InputEnd } from '../job-store.ts';
 import type { PostgresDatabase } from './postgres-database.ts';
 import { clientConfig } from './postgres-pool.ts';
 
@@ -43,17 +42,6 @@ export class NotificationPublisher {
   publish(notification: Notification): void {
     this.#pending.add(JSON.stringify(notification));
     this.#publishing ??= this.#publishAll();
-  }
-
-  /** Publishes what became of an input that was released: it is queued again, or its job has finished. */
-  publishRelease(jobId: string, end: InputEnd): void {
-    if (end.input === 'queued') this.publish({ type: 'queued' });
-    this.publishEnd(jobId, end);
-  }
-
-  /** Publishes that a job has finished, where it has. */
-  publishEnd(jobId: string, { jobFinished }: { readonly jobFinished: boolean }): void {
-    if (jobFinished) this.publish({ type: 'ended', jobId });
   }
 
   /** Resolves when everything is published. To be called before the database is closed. */

@@ -10,7 +10,8 @@ import { stemOf } from '#outputs/output-path.ts';
 import { comparableS3Urls } from '#s3/s3-address.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { InputAttempt } from '../job.ts';
-import type { JobPaths, JobStore } from '../store/job-store.ts';
+import type { JobPaths, JobStore, LeasedInput } from '../store/job-store.ts';
+import { pathsOfSingleInput } from '../store/output-paths.ts';
 
 /** Paths that are resolved at once. */
 const MAX_CONCURRENT_RESOLUTIONS = 32;
@@ -149,34 +150,33 @@ function isAddress(path: string): boolean {
   return !path.startsWith('/') && /^[a-z0-9]+:\/\//i.test(path);
 }
 
-/** Reserves output paths of a job that several nodes work on. */
-type SharedReservations = Pick<JobStore, 'reserveOutputPath' | 'releaseOutputPaths'>;
+type PathStore = Pick<JobStore, 'pathsOfJob' | 'reserveOutputPath' | 'releaseOutputPaths'>;
 
 /** The registries of the jobs that run in this process, each made when its job reserves its first output path. */
 export class OutputPathRegistries {
-  readonly #pathsOfJob: (jobId: string) => Promise<JobPaths>;
+  readonly #store: PathStore;
   readonly #log: Log;
-  readonly #shared: SharedReservations | null;
+  readonly #isShared: boolean;
   readonly #byJob = new Map<string, Promise<OutputPathRegistry>>();
   readonly #unreservedFolders = new Map<string, string>();
 
-  /** `shared` where other nodes may have inputs of the same jobs. */
-  constructor(pathsOfJob: (jobId: string) => Promise<JobPaths>, log: Log, shared: SharedReservations | null = null) {
-    this.#pathsOfJob = pathsOfJob;
+  /** `isShared`: other nodes may have inputs of the same jobs. */
+  constructor(store: PathStore, log: Log, isShared: boolean) {
+    this.#store = store;
     this.#log = log;
-    this.#shared = shared;
+    this.#isShared = isShared;
   }
 
   /** Reserves a destination for an input, or returns the refusal. Never rejects. */
-  async reserve(destination: string, lease: InputAttempt): Promise<AppErrorData | undefined> {
+  async reserve(destination: string, lease: LeasedInput): Promise<AppErrorData | undefined> {
     const { jobId, inputIndex } = lease;
     try {
-      const registry = await this.#of(jobId);
+      const registry = await this.#of(lease);
       const refusal = await registry.reserve(destination, inputIndex);
-      if (this.#shared === null && registry.unreservedFolder !== undefined)
+      if (!this.#isShared && registry.unreservedFolder !== undefined)
         this.#unreservedFolders.set(jobId, registry.unreservedFolder);
-      if (refusal !== undefined || this.#shared === null || registry.hasSingleInput) return refusal;
-      if (await this.#shared.reserveOutputPath(lease, await comparablePath(destination))) return undefined;
+      if (refusal !== undefined || !this.#isShared || registry.hasSingleInput) return refusal;
+      if (await this.#store.reserveOutputPath(lease, await comparablePath(destination))) return undefined;
       registry.release(inputIndex);
       return new AppError('OUTPUT_TAKEN', { path: destination }, { inputIndex }).toData();
     } catch (error) {
@@ -196,9 +196,9 @@ export class OutputPathRegistries {
   async release(lease: InputAttempt): Promise<void> {
     const registry = await this.#byJob.get(lease.jobId)?.catch(() => undefined);
     registry?.release(lease.inputIndex);
-    if (this.#shared === null || registry === undefined || registry.hasSingleInput) return;
+    if (!this.#isShared || registry === undefined || registry.hasSingleInput) return;
     // At worst it stays reserved, and another input of the job that asks for it fails.
-    await this.#shared.releaseOutputPaths(lease).catch(() => undefined);
+    await this.#store.releaseOutputPaths(lease).catch(() => undefined);
   }
 
   /**
@@ -206,7 +206,7 @@ export class OutputPathRegistries {
    * hear of its end. Another job is kept, because rebuilding its registry between every two inputs is slow.
    */
   suspend(jobId: string): void {
-    if (this.#shared !== null) this.forget(jobId);
+    if (this.#isShared) this.forget(jobId);
   }
 
   /** Forgets a job that has finished. */
@@ -215,10 +215,13 @@ export class OutputPathRegistries {
     this.#unreservedFolders.delete(jobId);
   }
 
-  #of(jobId: string): Promise<OutputPathRegistry> {
+  #of(lease: LeasedInput): Promise<OutputPathRegistry> {
+    const { jobId, request } = lease;
     const known = this.#byJob.get(jobId);
     if (known !== undefined) return known;
-    const made = this.#pathsOfJob(jobId).then((paths) => OutputPathRegistry.of(paths));
+    const paths =
+      request === null ? this.#store.pathsOfJob(jobId) : Promise.resolve(pathsOfSingleInput(lease, request));
+    const made = paths.then((found) => OutputPathRegistry.of(found));
     this.#byJob.set(jobId, made);
     return made;
   }

@@ -3,25 +3,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, describe, type TestContext, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
-import { AppError } from '#errors/app-error.ts';
-import { Dispatcher, type DispatcherOptions } from '#jobs/dispatching/dispatcher.ts';
-import { openEmbeddedEngine } from '#jobs/dispatching/embedded-source.ts';
-import { retryPauseMs } from '#jobs/dispatching/input-runs.ts';
-import {
-  InputRun,
-  type JobEngine,
-  Persistence,
-  type RunEnd,
-  type WorkHost,
-  type WorkItem,
-  type WorkSource,
-} from '#jobs/dispatching/work-source.ts';
-import { NO_PROGRESS } from '#jobs/job.ts';
-import { JobIds } from '#jobs/job-ids.ts';
-import { failedEntry } from '#jobs/result-entries.ts';
-import type { JobStore } from '#jobs/store/job-store.ts';
+import { type JobEngine, type JobQueue, type NewLeases, QueueEvents } from '#jobs/queue/job-queue.ts';
+import { Scheduler, type SchedulerOptions } from '#jobs/scheduler.ts';
+import type { JobStore, LeasedInput, ReleasedInput } from '#jobs/store/job-store.ts';
 import { WorkerPool } from '#workers/worker-pool.ts';
 import { createJobsDatabase } from '../support/jobs/jobs-database.ts';
 import {
@@ -51,8 +37,8 @@ function mostAtOnce(file: string): number {
   return Math.max(...counts);
 }
 
-/** Runs the same tests on both work sources. */
-function workSourceContract(engine: string, configOf: (t: TestContext) => Promise<Config>): void {
+/** Runs the same tests on both queues. */
+function schedulerContract(engine: string, configOf: (t: TestContext) => Promise<Config>): void {
   describe(`an extra worker (${engine})`, () => {
     test('does the input of another job while all others are busy for long', async (t) => {
       const jobs = await startedJobs(t, { config: await configOf(t) });
@@ -143,7 +129,7 @@ function workSourceContract(engine: string, configOf: (t: TestContext) => Promis
     });
   });
 
-  describe(`a work source (${engine})`, () => {
+  describe(`the scheduler (${engine})`, () => {
     test('starts nothing of a job that was cancelled while it was queued', async (t) => {
       const folder = temporaryFolder();
       const [gate, cancelled, next] = [join(folder, 'gate'), join(folder, 'cancelled'), join(folder, 'next')];
@@ -206,79 +192,82 @@ function workSourceContract(engine: string, configOf: (t: TestContext) => Promis
   });
 }
 
-const ONE_AT_ONCE: DispatcherOptions = {
-  pool: new WorkerPool({ entry: SCRIPTED_WORKER, config: configFor('/nowhere'), maxWorkers: 1, log: NO_LOG }),
-  log: NO_LOG,
-  limits: { maxRunningInputsPerJob: 1, maxRunningJobs: 1 },
-  maxRunningInputs: 1,
-  capacity: 10,
-  clearStagings: async () => undefined,
-  runEnded: () => undefined,
-  jobFinished: () => undefined,
-  jobFinishedElsewhere: () => undefined,
+const LEASED: LeasedInput = {
+  ...{ jobId: 'job', inputIndex: 0, attempt: 1, transientFailures: 0, processExits: 0, priority: 0 },
+  ...{ caller: null, inputJson: '{"type":"local_file_path","path":"progress 1"}', request: null },
 };
 
-test('there are two extra workers at most, however long all are busy', (t) => {
-  t.mock.timers.enable({ apis: ['setTimeout'] });
-  const createSource = (host: WorkHost) => {
-    const startExtra = () => host.start({ run: new InputRun('job'), request: null });
-    const forever = new Promise<never>(() => undefined);
-    return { isClustered: false, mayHaveQueued: true, startExtra, lease: () => forever } as Partial<WorkSource>;
+/** A scheduler whose queue does nothing but what is given, and whose store cannot read requests. */
+function schedulerOf(queue: Partial<JobQueue>, requestOfJob: JobStore['requestOfJob']): Scheduler {
+  const options: SchedulerOptions = {
+    pool: new WorkerPool({ entry: SCRIPTED_WORKER, config: configFor('/nowhere'), maxWorkers: 1, log: NO_LOG }),
+    log: NO_LOG,
+    ...{ maxRunningInputs: 1, maxRunningInputsPerJob: 1, maxRunningJobs: 10, capacity: 10 },
+    clearStagings: async () => undefined,
+    runEnded: () => undefined,
+    jobFinished: () => undefined,
+    jobFinishedElsewhere: () => undefined,
   };
-  const store: Partial<JobStore> = { requestOfJob: async () => null };
-  const dispatcher = new Dispatcher(ONE_AT_ONCE, { store, createSource } as JobEngine);
-  dispatcher.start({ run: new InputRun('job'), request: null });
-  for (let seconds = 0; seconds < 10; seconds += 1) t.mock.timers.tick(1_000);
-  assert.equal(dispatcher.running, 3);
-});
+  const store: Partial<JobStore> = { requestOfJob, countQueued: async () => 0 };
+  const events = new QueueEvents().stream;
+  return new Scheduler(options, { store, queue: { isShared: false, events, ...queue } } as JobEngine);
+}
 
-test('an input whose request cannot be read is tried again after a pause', async (t) => {
-  const { store, ...engine } = await openEmbeddedEngine(temporaryFolder(), NO_LOG);
-  const requestOfJob = () => Promise.reject(new TypeError('a defect of the statement'));
-  const dispatcher = new Dispatcher(ONE_AT_ONCE, { ...engine, store: { ...store, requestOfJob } });
-  t.after(async () => {
-    await dispatcher.stop(0);
-    await engine.close();
-  });
-  await store.submitJob({ ...scripts(['progress 1']), jobId: new JobIds().next(), queuedAt: new Date() });
-  await dispatcher.begin();
-  await until(async () => (await store.queueState()).reserved === 1);
-});
-
-test('an input that failed for a moment is not waited for when its job is cancelled', async (t) => {
-  const engine = await openEmbeddedEngine(temporaryFolder(), NO_LOG);
-  t.after(() => engine.close());
-  const jobId = new JobIds().next();
-  await engine.store.submitJob({ ...scripts(['progress 1']), jobId, queuedAt: new Date() });
-  const draining = new AbortController().signal;
-  const started = Promise.withResolvers<WorkItem>();
-  const host: Partial<WorkHost> = {
-    persistence: new Persistence(NO_LOG, draining),
-    limits: { maxRunningInputsPerJob: 1, maxRunningJobs: 1 },
-    freeSlots: 1,
-    draining,
-    start: started.resolve,
-    track: () => undefined,
+test('there are two extra workers at most, however long all are busy', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+  let leases = 0;
+  const lease = async () => {
+    leases += 1;
+    return { inputs: [{ ...LEASED, jobId: `job ${leases}` }], finishedJobs: [] };
   };
-  const source = engine.createSource(host as WorkHost);
-  source.enqueue({ jobId, sync: false, count: 1, caller: null });
-  const item = await started.promise;
-  const lease = await source.lease(item);
-  assert(lease !== undefined);
-  const entry = failedEntry(0, new AppError('INPUT_MET_BUG', { jobId, inputIndex: 0 }).toData());
-  const end: RunEnd = { type: 'finished', entry, progress: NO_PROGRESS, transient: true, digest: null };
-
-  // The cancellation comes when the input has failed, and its failure is not recorded.
-  await engine.store.cancelJob(jobId);
-  item.run.cancel();
-  const failed = { ...lease, transientFailures: 2 };
-  const pause = sleep(retryPauseMs(failed, end) ?? assert.fail(), 'the pause', { ref: false });
-  const recorded = await Promise.race([source.record(item, failed, end), pause]);
-  assert.deepEqual(recorded, { input: 'finished', jobFinished: true });
+  const scheduler = schedulerOf({ lease }, () => new Promise<never>(() => undefined));
+  await scheduler.begin();
+  for (let seconds = 0; seconds < 10; seconds += 1) {
+    await setImmediate();
+    t.mock.timers.tick(1_000);
+  }
+  assert.deepEqual([scheduler.running, leases], [3, 3]);
 });
 
-workSourceContract('embedded', async () => configFor(temporaryFolder()));
+test('an input whose request cannot be read runs again after a pause', async () => {
+  const released = Promise.withResolvers<readonly ReleasedInput[]>();
+  const leases = [[LEASED], []];
+  const queue: Partial<JobQueue> = {
+    lease: async () => ({ inputs: leases.shift() ?? [], finishedJobs: [] }),
+    release: async (inputs) => {
+      released.resolve(inputs);
+      return { late: [], finishedJobs: [], queuedCount: 1 };
+    },
+  };
+  const scheduler = schedulerOf(queue, () => Promise.reject(new TypeError('a defect of the statement')));
+  const before = Date.now();
+  await scheduler.begin();
+  const [first] = await released.promise;
+  assert(first?.reason === 'transient-failure' && first.retryAt >= before + 1_000);
+  await scheduler.stop(0);
+});
+
+test('an input that is leased while the service stops is returned', async () => {
+  const leased = Promise.withResolvers<NewLeases>();
+  const released: ReleasedInput[] = [];
+  const queue: Partial<JobQueue> = {
+    lease: () => leased.promise,
+    release: async (inputs) => {
+      released.push(...inputs);
+      return { late: [], finishedJobs: [], queuedCount: inputs.length };
+    },
+  };
+  const request = { operation: 'c2pa-video', outputJson: 'null', paramsJson: 'null', traceParent: null } as const;
+  const scheduler = schedulerOf(queue, async () => request);
+  await scheduler.begin();
+  const stopping = scheduler.stop(0);
+  setTimeout(() => leased.resolve({ inputs: [LEASED], finishedJobs: [] }), 20);
+  await stopping;
+  assert.deepEqual(released, [{ lease: LEASED, reason: 'stopped' }]);
+});
+
+schedulerContract('embedded', async () => configFor(temporaryFolder()));
 
 const server = await startPostgres({ after });
 
-workSourceContract('PostgreSQL', async () => nodeConfig(temporaryFolder(), await createJobsDatabase(server)));
+schedulerContract('PostgreSQL', async () => nodeConfig(temporaryFolder(), await createJobsDatabase(server)));

@@ -5,8 +5,15 @@ import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { IdentityDescription } from '#provenance/signing-identity.ts';
 import type { Log } from '#telemetry/logger.ts';
-import type { NodeRecord, NodeSettings, SeenNode } from '../store/postgres/node-records.ts';
-import type { PostgresJobStore } from '../store/postgres/postgres-job-store.ts';
+import {
+  type NodeRecord,
+  type NodeSettings,
+  recordHeartbeat,
+  registerNode,
+  removeNode,
+  type SeenNode,
+} from '../store/postgres/node-records.ts';
+import type { PostgresDatabase } from '../store/postgres/postgres-database.ts';
 
 /** The interval of heartbeats, in milliseconds. */
 const HEARTBEAT_INTERVAL_MS = 2_000;
@@ -17,8 +24,6 @@ const EXPIRY_MS = 10_000;
 /** The interval of looking whether a node with other settings is alive, in milliseconds, and the bound on looking. */
 const LOOK_INTERVAL_MS = 500;
 const MAX_LOOKS = (3 * EXPIRY_MS) / LOOK_INTERVAL_MS;
-
-type NodeStore = Pick<PostgresJobStore, 'registerNode' | 'recordHeartbeat' | 'removeNode'>;
 
 /** Returns the settings that all nodes must share, and the identity, which they should. */
 export function nodeSettings(
@@ -42,13 +47,13 @@ export function nodeSettings(
 
 /** The record of this node in the database, kept alive by heartbeats. */
 export class NodeRegistry {
-  readonly #store: NodeStore;
+  readonly #database: PostgresDatabase;
   readonly #node: NodeRecord;
   readonly #heartbeats: NodeJS.Timeout;
   #beating: Promise<void> | null = null;
 
-  private constructor(store: NodeStore, node: NodeRecord) {
-    this.#store = store;
+  private constructor(database: PostgresDatabase, node: NodeRecord) {
+    this.#database = database;
     this.#node = node;
     this.#heartbeats = setInterval(() => {
       this.#beating ??= this.#beat().finally(() => {
@@ -62,15 +67,16 @@ export class NodeRegistry {
    * input would decide where its output goes. A node that may have been lost is watched: a heartbeat shows that it is
    * alive, and without one it expires. Warns about nodes that sign with other identities.
    */
-  static async join(store: NodeStore, settings: NodeSettings, log: Log): Promise<NodeRegistry> {
+  static async join(database: PostgresDatabase, settings: NodeSettings, log: Log): Promise<NodeRegistry> {
     const node = { nodeId: randomUUID(), name: `${hostname()}, process ${process.pid}`, settings };
     const firstSeenAtMs = new Map<string, number>();
     for (let looks = 1; ; looks += 1) {
-      const others = await store.registerNode(node, EXPIRY_MS, (found) => !found.some((one) => differs(one, node)));
+      const mayJoin = (found: readonly SeenNode[]) => !found.some((one) => differs(one, node));
+      const others = await database.transaction((db) => registerNode(db, node, EXPIRY_MS, mayJoin));
       const differing = others.filter((one) => differs(one, node));
       if (differing.length === 0) {
         warnOfIdentities(node, others, log);
-        return new NodeRegistry(store, node);
+        return new NodeRegistry(database, node);
       }
       for (const one of differing) {
         const first = firstSeenAtMs.get(one.nodeId) ?? one.seenAtMs;
@@ -86,12 +92,12 @@ export class NodeRegistry {
     clearInterval(this.#heartbeats);
     await this.#beating;
     // If the database cannot be reached, the record expires.
-    await this.#store.removeNode(this.#node).catch(() => undefined);
+    await this.#database.transaction((db) => removeNode(db, this.#node)).catch(() => undefined);
   }
 
   async #beat(): Promise<void> {
     // The heartbeats that renew leases are logged when they fail.
-    await this.#store.recordHeartbeat(this.#node).catch(() => undefined);
+    await this.#database.transaction((db) => recordHeartbeat(db, this.#node)).catch(() => undefined);
   }
 }
 

@@ -8,19 +8,45 @@ import type { Log } from '#telemetry/logger.ts';
 import type { RunReport } from '#telemetry/run-report.ts';
 import type { WorkerPool } from '#workers/worker-pool.ts';
 import type { RunResult } from '#workers/worker-run.ts';
-import { type InputAttempt, MAX_PROCESS_EXITS, NO_PROGRESS, NOTHING_RUNNING, type RunningProgress } from '../job.ts';
+import { type InputAttempt, MAX_PROCESS_EXITS, NO_PROGRESS } from '../job.ts';
+import type { JobQueue } from '../queue/job-queue.ts';
 import { cancelledEntry, failedEntry, type ResultEntry, succeededEntry } from '../result-entries.ts';
-import type { JobRequest, LeasedInput } from '../store/job-store.ts';
+import type { FinishedInput, JobRequest, LeasedInput, ReleasedInput } from '../store/job-store.ts';
 import type { OutputPathRegistries } from './output-path-registry.ts';
-import type { InputRun, RunEnd, WorkSource } from './work-source.ts';
 
-interface InputRunsOptions {
+const CANCELLED = Symbol('cancelled');
+
+/** One run of a leased input, from its start until it is handed in. */
+export class InputRun {
+  readonly lease: LeasedInput;
+  readonly abort = new AbortController();
+  progress: ByteProgress = NO_PROGRESS;
+  /** False when its slot is free for another input: it has finished, or waits for a signature. */
+  hasSlot = true;
+  /** True while it waits for a signature, and has no slot. */
+  awaitsSignature = false;
+
+  constructor(lease: LeasedInput) {
+    this.lease = lease;
+  }
+
+  /** Stops the run; it ends as cancelled, unless it had succeeded. */
+  cancel(): void {
+    this.abort.abort(CANCELLED);
+  }
+
+  get isCancelled(): boolean {
+    return this.abort.signal.reason === CANCELLED;
+  }
+}
+
+interface RunnerOptions {
   readonly pool: WorkerPool;
   readonly log: Log;
   /** Removes the staged outputs of an attempt whose worker may be gone. Never rejects. */
   readonly clearStagings: (lease: InputAttempt) => Promise<void>;
   readonly outputPaths: OutputPathRegistries;
-  readonly source: Pick<WorkSource, 'isClustered' | 'mayCommit'>;
+  readonly queue: Pick<JobQueue, 'isShared' | 'mayCommit'>;
   /** Called after each run. */
   readonly runEnded: (report: RunReport) => void;
 }
@@ -33,105 +59,95 @@ const MAY_LEAVE_STAGINGS: ReadonlySet<RunResult['type']> = new Set([
   'aborted',
 ]);
 
-/** The inputs that run in this process: has a worker run each, and returns how each run finished. */
-export class InputRuns {
-  readonly #options: InputRunsOptions;
-  readonly #byJob = new Map<string, Set<InputRun>>();
+/** Runs leased inputs in workers, and says how each is handed in: with its result, or to run again. */
+export class InputRunner {
+  readonly #options: RunnerOptions;
 
-  constructor(options: InputRunsOptions) {
+  constructor(options: RunnerOptions) {
     this.#options = options;
-  }
-
-  /** Adds a run, which `progressOf` counts and `cancel` stops until it is closed. */
-  open(run: InputRun): void {
-    this.#byJob.set(run.jobId, (this.#byJob.get(run.jobId) ?? new Set()).add(run));
-  }
-
-  close(run: InputRun): void {
-    const ofJob = this.#byJob.get(run.jobId);
-    ofJob?.delete(run);
-    if (ofJob?.size === 0) this.#byJob.delete(run.jobId);
-  }
-
-  /** Returns true while a run of the job is open. */
-  has(jobId: string): boolean {
-    return this.#byJob.has(jobId);
-  }
-
-  /** Returns the progress of the open runs of a job together. */
-  progressOf(jobId: string): RunningProgress {
-    return [...(this.#byJob.get(jobId) ?? [])].reduce((sum, { progress }) => plus(sum, progress), NOTHING_RUNNING);
-  }
-
-  /** Stops the running inputs of a job; each ends as cancelled, unless it had succeeded. */
-  cancel(jobId: string): void {
-    for (const run of this.#byJob.get(jobId) ?? []) run.cancel();
-  }
-
-  /** Stops everything that runs; it ends as `stopped`. */
-  stop(reason: Error): void {
-    for (const ofJob of this.#byJob.values()) for (const { abort } of ofJob) abort.abort(reason);
   }
 
   /**
    * Runs an input in a worker. Never rejects. `awaitsSignature` is called, at most once, when a signature or time-stamp takes
    * long.
    */
-  async do(run: InputRun, lease: LeasedInput, request: JobRequest, awaitsSignature: () => void): Promise<RunEnd> {
-    const { pool, clearStagings, outputPaths, source, runEnded } = this.#options;
+  async run(run: InputRun, request: JobRequest, awaitsSignature: () => void): Promise<FinishedInput | ReleasedInput> {
+    const { clearStagings, outputPaths, runEnded } = this.#options;
+    const { lease } = run;
     const startedAtMs = Date.now();
+    const result = await this.#runInWorker(run, request, awaitsSignature);
+    if (MAY_LEAVE_STAGINGS.has(result.type)) await clearStagings(lease);
+    const end = this.#endOf(run, result);
+    runEnded(reportOf({ lease, request, startedAtMs, end, result, progress: run.progress }));
+    if ('reason' in end || end.entry.status !== 'failed') return end;
+    await outputPaths.release(lease);
+    return this.retryOf(
+      end,
+      lease,
+      'error' in result && result.error !== null && AppError.fromData(result.error).transient,
+    );
+  }
+
+  #runInWorker(run: InputRun, request: JobRequest, awaitsSignature: () => void): Promise<RunResult> {
+    const { pool, outputPaths, queue } = this.#options;
+    const { request: _, priority: __, caller: ___, ...lease } = run.lease;
+    const { signal } = run.abort;
     const unreservedFolder = outputPaths.unreservedFolderOf(lease.jobId);
-    const result = await pool.run(
+    return pool.run(
       {
         ...lease,
         ...request,
         identity: identityOf(request),
-        leased: source.isClustered,
+        leased: queue.isShared,
         ...(unreservedFolder !== undefined && { unreservedFolder }),
       },
       {
-        signal: run.abort.signal,
+        signal,
         progress: (progress) => {
           run.progress = progress;
         },
-        reserveOutputPath: (destination) => outputPaths.reserve(destination, lease),
-        confirmLease: () => source.mayCommit(lease),
+        reserveOutputPath: (destination) => outputPaths.reserve(destination, run.lease),
+        confirmLease: async () => {
+          if (await queue.mayCommit(lease, signal)) return undefined;
+          return new AppError('LEASE_LOST', { jobId: lease.jobId, inputIndex: lease.inputIndex }).toData();
+        },
         awaitsSignature,
       },
     );
-    if (MAY_LEAVE_STAGINGS.has(result.type)) await clearStagings(lease);
-    const end = this.#endOf(run, lease, result);
-    runEnded(reportOf({ lease, request, startedAtMs, end, result, progress: run.progress }));
-    return end;
   }
 
-  #endOf(run: InputRun, lease: LeasedInput, result: RunResult): RunEnd {
+  /** Returns how a failed input is handed in: to run again after a pause while its error is transient, up to a limit. */
+  retryOf(failed: FinishedInput, lease: LeasedInput, isTransient: boolean): FinishedInput | ReleasedInput {
+    const pauseMs = isTransient ? RETRY_DELAYS_MS[lease.transientFailures] : undefined;
+    if (pauseMs === undefined) return failed;
+    const { jobId, inputIndex } = lease;
+    this.#options.log.info({ job_id: jobId, input_index: inputIndex, pause_ms: pauseMs }, 'input is tried again');
+    return { lease, reason: 'transient-failure', retryAt: Date.now() + pauseMs };
+  }
+
+  #endOf(run: InputRun, result: RunResult): FinishedInput | ReleasedInput {
     const { log } = this.#options;
+    const { lease } = run;
     const ids = { job_id: lease.jobId, input_index: lease.inputIndex };
     switch (result.type) {
       case 'aborted':
-        if (!run.cancelled) return { type: 'stopped' };
+        if (!run.isCancelled) return { lease, reason: 'stopped' };
         log.info(ids, 'input cancelled');
-        return {
-          type: 'finished',
-          entry: cancelledEntry(lease.inputIndex),
-          progress: NO_PROGRESS,
-          transient: false,
-          digest: null,
-        };
+        return { lease, entry: cancelledEntry(lease.inputIndex), progress: NO_PROGRESS, digest: null };
       case 'process-exited':
         log.warn({ ...ids, attempt: lease.attempt, exit_cause: result.exitCause }, 'the worker of an input exited');
-        if (lease.processExits + 1 < MAX_PROCESS_EXITS) return { type: 'process-exited', exitCause: result.exitCause };
-        return this.#finish(run, lease, failureBy(result.exitCause));
+        if (lease.processExits + 1 < MAX_PROCESS_EXITS)
+          return { lease, reason: 'process-exited', exitCause: result.exitCause };
+        return this.#finish(run, failureBy(result.exitCause));
       case 'succeeded':
       case 'over-budget':
       case 'failed':
-        return this.#finish(run, lease, result);
+        return this.#finish(run, result);
     }
   }
 
-  /** Logs a run with a result, and returns how it ended. */
-  #finish(run: InputRun, lease: LeasedInput, result: FinishedResult): RunEnd {
+  /** Logs a run with a result, and returns that. */
+  #finish({ lease, progress }: InputRun, result: RunResult): FinishedInput {
     const { log } = this.#options;
     const ids = { job_id: lease.jobId, input_index: lease.inputIndex };
     if (result.type === 'failed' && result.error === null)
@@ -146,8 +162,7 @@ export class InputRuns {
       { ...ids, ...failure, reason: details?.reason, budget: details?.['budget'], warnings, phases_ms: phases },
       `input ${status}`,
     );
-    const digest = result.type === 'succeeded' ? manifestDigestOf(result.outcome) : null;
-    return { type: 'finished', entry, progress: run.progress, transient: error?.transient ?? false, digest };
+    return { lease, entry, progress, digest: result.type === 'succeeded' ? manifestDigestOf(result.outcome) : null };
   }
 }
 
@@ -157,11 +172,8 @@ function identityOf({ operation }: JobRequest): string | null {
   return operations.some(({ name, signs }) => signs && name === operation) ? DEFAULT_IDENTITY : null;
 }
 
-/** The result of a run that is the result of its input, or a failure that may be retried. */
-type FinishedResult = RunResult & { type: 'succeeded' | 'failed' | 'over-budget' };
-
 /** Returns the failure of an input at the last exit of its process that it may have. */
-function failureBy(exitCause: string): FinishedResult {
+function failureBy(exitCause: string): RunResult {
   const error = new AppError('INPUT_ENDED_PROCESS', { times: MAX_PROCESS_EXITS, how: exitCause });
   return { type: 'failed', error: error.toData(), phases: {}, calls: {} };
 }
@@ -175,20 +187,20 @@ interface ReportParts {
   readonly lease: InputAttempt;
   readonly request: JobRequest;
   readonly startedAtMs: number;
-  readonly end: RunEnd;
+  readonly end: FinishedInput | ReleasedInput;
   readonly result: RunResult;
   readonly progress: ByteProgress;
 }
 
 function reportOf({ lease, request, startedAtMs, end, result, progress }: ReportParts): RunReport {
-  const details = end.type === 'finished' ? end.entry.error_details : undefined;
+  const details = 'entry' in end ? end.entry.error_details : undefined;
   const budget = details?.reason === 'INPUT_OVER_BUDGET' ? details['budget'] : undefined;
   return {
     jobId: lease.jobId,
     inputIndex: lease.inputIndex,
     attempt: lease.attempt,
     operation: request.operation,
-    end: end.type === 'finished' ? end.entry.status : 'stopped',
+    end: 'entry' in end ? end.entry.status : 'stopped',
     ...(details !== undefined && { reason: details.reason }),
     ...(typeof budget === 'string' && { budget }),
     startedAtMs,
@@ -200,23 +212,11 @@ function reportOf({ lease, request, startedAtMs, end, result, progress }: Report
   };
 }
 
-function entryOf(lease: InputAttempt, result: FinishedResult): ResultEntry {
+function entryOf(lease: InputAttempt, result: RunResult): ResultEntry {
   const { jobId, inputIndex } = lease;
   if (result.type === 'succeeded') return succeededEntry(inputIndex, result.outcome);
-  return failedEntry(inputIndex, result.error ?? new AppError('INPUT_MET_BUG', { jobId, inputIndex }).toData());
-}
-
-function plus({ bytesDone, bytesTotal, inputsDone }: RunningProgress, one: ByteProgress): RunningProgress {
-  return {
-    bytesDone: bytesDone + one.bytesDone,
-    bytesTotal: bytesTotal + one.bytesTotal,
-    inputsDone: inputsDone + partDone(one),
-  };
-}
-
-/** Returns the part of an input that is done, from 0 to 1; 0 before it was opened. */
-function partDone({ bytesDone, bytesTotal }: ByteProgress): number {
-  return bytesTotal > 0 ? Math.min(1, bytesDone / bytesTotal) : 0;
+  const error = 'error' in result ? result.error : null;
+  return failedEntry(inputIndex, error ?? new AppError('INPUT_MET_BUG', { jobId, inputIndex }).toData());
 }
 
 /**
@@ -224,12 +224,6 @@ function partDone({ bytesDone, bytesTotal }: ByteProgress): number {
  * is its result.
  */
 const RETRY_DELAYS_MS = [1_000, 4_000, 15_000];
-
-/** Returns the pause before an input is retried, in milliseconds; null when the end of its run is its result. */
-export function retryPauseMs({ transientFailures }: LeasedInput, end: RunEnd): number | null {
-  if (end.type !== 'finished' || end.entry.status !== 'failed' || !end.transient) return null;
-  return RETRY_DELAYS_MS[transientFailures] ?? null;
-}
 
 /** Returns the digest of the manifest that was written; null where none was. */
 function manifestDigestOf(outcome: OperationOutcome): string | null {

@@ -1,0 +1,64 @@
+import type { Config } from '#config/config.ts';
+import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
+import type { Log } from '#telemetry/logger.ts';
+import { holdDataFolder } from '../store/data-folder.ts';
+import type { JobStore } from '../store/job-store.ts';
+import { openPostgres, type PostgresDatabase } from '../store/postgres/postgres-database.ts';
+import { postgresStoreMethods } from '../store/postgres/postgres-job-store.ts';
+import type { JobEngine } from './job-queue.ts';
+import { NodeRegistry, nodeSettings } from './node-registry.ts';
+import { PostgresQueue } from './postgres-queue.ts';
+
+/** Bound on the connections of a node, which submissions, look-ups and workers share. One more listens for notifications. */
+const MAX_CONNECTIONS = 10;
+
+interface ClusterOptions {
+  readonly config: Config;
+  /** Absent on nodes that do not sign. */
+  readonly signer?: Pick<SignerSupervisor, 'identity'>;
+  readonly log: Log;
+}
+
+/**
+ * Opens this node's own data folder and the database that nodes share, and joins them. Throws an AppError of the catalogue
+ * when either cannot be used, or a node has other settings.
+ */
+export async function openCluster(url: string, { config, signer, log }: ClusterOptions): Promise<JobEngine> {
+  await using stack = new AsyncDisposableStack();
+  stack.defer(await holdDataFolder(config.jobs.data_dir));
+  const engine = await openPostgresEngine(url, MAX_CONNECTIONS, log);
+  stack.defer(() => engine.close());
+  const registry = await NodeRegistry.join(engine.database, nodeSettings(config, signer?.identity ?? null), log);
+  stack.defer(() => registry.leave());
+  const opened = stack.move();
+  return { ...engine, close: () => opened.disposeAsync() };
+}
+
+/** Opens the database and its queue. Throws an AppError of the catalogue when they cannot be used. */
+export async function openPostgresEngine(
+  url: string,
+  maxConnections: number,
+  log: Log,
+): Promise<JobEngine & { readonly database: PostgresDatabase }> {
+  const database = await openPostgres(url, maxConnections);
+  try {
+    const queue = await PostgresQueue.open(database, url, log);
+    log.info({ database: database.address }, 'job database opened');
+    const close = async () => {
+      await queue.close();
+      await database.close();
+    };
+    const store: JobStore = {
+      ...postgresStoreMethods(database),
+      submitJob: (job) => queue.submitJob(job),
+      cancelJob: (jobId, scope) => queue.cancelJob(jobId, scope),
+      // Its commits need not be shared, and results are batched by the queue.
+      batched: () => store,
+      close,
+    };
+    return { store, queue, database, close };
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}

@@ -1,0 +1,305 @@
+import type { ByteProgress } from '#operations/operation.ts';
+import type { Log } from '#telemetry/logger.ts';
+import type { JobReport } from '#telemetry/run-report.ts';
+import type { JobScope } from '../caller.ts';
+import { type InputAttempt, NO_PROGRESS } from '../job.ts';
+import {
+  cancelJob,
+  cancelledAmong,
+  isSameInput,
+  recordResults,
+  releaseInput,
+  requeueInput,
+  sumOf,
+  undoServiceExit,
+} from '../store/finish-input.ts';
+import type {
+  Cancellation,
+  FinishedInput,
+  HandedIn,
+  KnownJob,
+  LeasedInput,
+  NewJob,
+  ReleasedInput,
+} from '../store/job-store.ts';
+import { leaseQueued, takeOverInput } from '../store/lease-inputs.ts';
+import { Batcher } from '../store/postgres/batcher.ts';
+import { HEARTBEAT_SECONDS, type JobMessage, MessageQueue } from '../store/postgres/message-queue.ts';
+import { type Notification, NotificationListener, NotificationPublisher } from '../store/postgres/notifications.ts';
+import type { PostgresDatabase } from '../store/postgres/postgres-database.ts';
+import { jobsOfCallers, otherJobs, recordProgress } from '../store/queue-state.ts';
+import { submitJobs } from '../store/submit-job.ts';
+import type { Database } from '../store/tables.ts';
+import { updateJobs } from '../store/update-jobs.ts';
+import { type JobQueue, type LeaseRequest, type NewLeases, QueueEvents, type Renewal } from './job-queue.ts';
+import { LeaseTimer, leaseClock } from './lease-timer.ts';
+
+/** The lease that a node relies on, shorter than the heartbeat timeout of its message by more than any pause of the process. */
+const LEASE_MS = HEARTBEAT_SECONDS * 1000 - 2_000;
+
+/** The least that is left of a lease when an output is committed. */
+const MIN_LEASE_AT_COMMIT_MS = 3_000;
+
+/** The interval of polling for job messages when no notification arrives, in milliseconds. */
+const POLL_INTERVAL_MS = 2_000;
+
+/** Bounds on submissions that share a transaction. The weight is the number of characters of their requests. */
+const SUBMISSION_BATCHES = { maxSize: 64, maxWeight: 2 * 1024 * 1024, maxConcurrent: 2 };
+
+/** Bounds on leases and results that share a transaction. The weight is the number of results. */
+const EXCHANGE_BATCHES = { maxSize: 64, maxWeight: 64, maxConcurrent: 2 };
+
+/** An input that this node leased, until it is handed in. */
+interface HeldInput {
+  readonly lease: LeasedInput;
+  readonly message: JobMessage;
+  readonly timer: LeaseTimer;
+  recordedProgress: ByteProgress;
+  lost: boolean;
+}
+
+/** A lease or results, which are written with others. */
+interface Exchange {
+  readonly request: LeaseRequest | null;
+  readonly results: readonly FinishedInput[];
+}
+
+/**
+ * The queue that several nodes share: a job message for each input, which pg-boss hands to one node, and deletes in the
+ * transaction that records the result. The store's tables say what an input is and how it finished.
+ */
+export class PostgresQueue implements JobQueue {
+  readonly isShared = true;
+  readonly #database: PostgresDatabase;
+  readonly #messages: MessageQueue;
+  readonly #publisher: NotificationPublisher;
+  readonly #listener: NotificationListener;
+  readonly #polling: NodeJS.Timeout;
+  readonly #events = new QueueEvents();
+  readonly #clock = leaseClock();
+  readonly #held = new Map<string, HeldInput>();
+  readonly #submissions = new Batcher((jobs: readonly NewJob[]) => this.#submitAll(jobs), SUBMISSION_BATCHES);
+  readonly #exchanges = new Batcher((batch: readonly Exchange[]) => this.#exchangeAll(batch), EXCHANGE_BATCHES);
+
+  private constructor(database: PostgresDatabase, messages: MessageQueue, url: string, log: Log) {
+    const wake = () => this.#events.push({ type: 'work' });
+    this.#database = database;
+    this.#messages = messages;
+    this.#publisher = new NotificationPublisher(database, log);
+    this.#listener = new NotificationListener(url, log, (notification) => this.#hear(notification), wake);
+    this.#polling = setInterval(wake, POLL_INTERVAL_MS).unref();
+  }
+
+  static async open(database: PostgresDatabase, url: string, log: Log): Promise<PostgresQueue> {
+    return new PostgresQueue(database, await MessageQueue.open(database, log), url, log);
+  }
+
+  get events(): ReadableStream {
+    return this.#events.stream;
+  }
+
+  submitJob(job: NewJob): Promise<KnownJob | null> {
+    return this.#submissions.call(job, JSON.stringify(job.request).length);
+  }
+
+  async cancelJob(jobId: string, scope?: JobScope): Promise<Cancellation | null> {
+    const cancellation = await this.#database.transaction((db) => cancelJob(db, jobId, scope));
+    if (!cancellation?.changed) return cancellation;
+    this.#events.push({ type: 'cancelled', jobId });
+    this.#publisher.publish({ type: cancellation.finishedJob !== null ? 'ended' : 'cancelled', jobId });
+    return cancellation;
+  }
+
+  lease(request: LeaseRequest): Promise<NewLeases> {
+    return this.#exchanges.call({ request, results: [] }, 0);
+  }
+
+  async renew(running: readonly (InputAttempt & ByteProgress)[]): Promise<Renewal> {
+    const lost = await this.#renewMessages(running);
+    const jobIds = [...new Set(running.map(({ jobId }) => jobId))];
+    const cancelledJobs = await this.#database.read((db) => cancelledAmong(db, jobIds));
+    const changed = running.filter((one) => this.#hasProgressed(one));
+    if (changed.length > 0) await this.#database.transaction((db) => recordProgress(db, changed));
+    for (const { bytesDone, bytesTotal, ...lease } of changed) {
+      const held = this.#held.get(keyOf(lease));
+      if (held !== undefined) held.recordedProgress = { bytesDone, bytesTotal };
+    }
+    return { lost, cancelledJobs };
+  }
+
+  async mayCommit(lease: InputAttempt, signal: AbortSignal): Promise<boolean> {
+    const timer = this.#held.get(keyOf(lease))?.timer;
+    if (timer === undefined) return false;
+    const aborted = Promise.withResolvers<void>();
+    signal.addEventListener('abort', () => aborted.resolve(), { once: true });
+    while (!signal.aborted && !timer.covers(MIN_LEASE_AT_COMMIT_MS))
+      await Promise.race([timer.renewed, aborted.promise]);
+    return !signal.aborted;
+  }
+
+  async finish(results: readonly FinishedInput[]): Promise<HandedIn> {
+    const handedIn = await this.#exchanges.call({ request: null, results }, results.length);
+    for (const { lease } of results) this.#held.delete(keyOf(lease));
+    return handedIn;
+  }
+
+  async release(inputs: readonly ReleasedInput[]): Promise<HandedIn> {
+    const handedIn = await this.#database.transaction(async (db) => {
+      const all: HandedIn[] = [];
+      for (const input of inputs) all.push(await this.#releaseOne(db, input));
+      return sumOf(all);
+    });
+    for (const { lease } of inputs) this.#held.delete(keyOf(lease));
+    this.#publishFinished(handedIn.finishedJobs);
+    if (handedIn.queuedCount > 0) this.#announceWork();
+    return handedIn;
+  }
+
+  /** Stops the listener and the supervision of messages. Nothing is leased ahead. */
+  async close(): Promise<void> {
+    clearInterval(this.#polling);
+    await this.#listener.close();
+    await this.#messages.close();
+    await this.#publisher.close();
+    this.#events.close();
+  }
+
+  #hear(notification: Notification): void {
+    if (notification.type === 'queued') this.#events.push({ type: 'work' });
+    else if (notification.type === 'cancelled') this.#events.push({ type: 'cancelled', jobId: notification.jobId });
+    else this.#events.push({ type: 'finished', jobId: notification.jobId });
+  }
+
+  #announceWork(): void {
+    this.#events.push({ type: 'work' });
+    this.#publisher.publish({ type: 'queued' });
+  }
+
+  #publishFinished(jobs: readonly JobReport[]): void {
+    for (const { jobId } of jobs) this.#publisher.publish({ type: 'ended', jobId });
+  }
+
+  async #submitAll(jobs: readonly NewJob[]): Promise<readonly (KnownJob | null)[]> {
+    const answers = await this.#database.transaction(async (db) => {
+      const submitted = await submitJobs(db, jobs);
+      await this.#messages.send(db, submitted.queued);
+      return submitted.answers;
+    });
+    if (answers.includes(null)) this.#announceWork();
+    return answers;
+  }
+
+  async #renewMessages(running: readonly InputAttempt[]): Promise<readonly InputAttempt[]> {
+    const held = running.flatMap((lease) => this.#held.get(keyOf(lease)) ?? []).filter(({ lost }) => !lost);
+    const askedAtMs = this.#clock();
+    const expired = new Set(await this.#messages.renew(held.map(({ message }) => message)));
+    for (const one of held) {
+      // One that was handed in meanwhile has no message any more.
+      one.lost = expired.has(one.message) && this.#held.has(keyOf(one.lease));
+      if (!expired.has(one.message)) one.timer.renew(askedAtMs);
+    }
+    return held.filter(({ lost }) => lost).map(({ lease }) => lease);
+  }
+
+  #hasProgressed({ bytesDone, bytesTotal, ...lease }: InputAttempt & ByteProgress): boolean {
+    const recorded = this.#held.get(keyOf(lease))?.recordedProgress ?? NO_PROGRESS;
+    return recorded.bytesDone !== bytesDone || recorded.bytesTotal !== bytesTotal;
+  }
+
+  async #exchangeAll(batch: readonly Exchange[]): Promise<readonly (NewLeases & HandedIn)[]> {
+    const askedAtMs = this.#clock();
+    const answers = await this.#database.transaction((db) => this.#exchange(db, batch));
+    for (const { finishedJobs, taken } of answers) {
+      this.#publishFinished(finishedJobs);
+      for (const { lease, message } of taken) {
+        const timer = new LeaseTimer(this.#clock, askedAtMs, LEASE_MS);
+        this.#held.set(keyOf(lease), { lease, message, timer, recordedProgress: NO_PROGRESS, lost: false });
+      }
+    }
+    return answers.map(({ taken, ...handedIn }) => ({ ...handedIn, inputs: taken.map(({ lease }) => lease) }));
+  }
+
+  /** Writes leases and results. Statements are for all of them together, because every statement costs a round trip. */
+  async #exchange(db: Database, batch: readonly Exchange[]) {
+    const received = [];
+    for (const { request } of batch) received.push(request === null ? [] : await this.#receive(db, request));
+    const { leased, starts } = await leaseQueued(db, received.flat(), 'running');
+    const results = batch.flatMap((exchange) => exchange.results);
+    const recorded = await recordResults(db, results);
+    const finished = await updateJobs(db, [...starts, ...recorded]);
+    const isLate = ({ lease }: FinishedInput) => !recorded.some((one) => isSameInput(one, lease));
+    await this.#deleteMessages(
+      db,
+      results.filter((result) => !isLate(result)).map(({ lease }) => lease),
+    );
+    const answers = [];
+    for (const [index, exchange] of batch.entries()) {
+      const late = exchange.results.filter(isLate).map(({ lease }) => lease);
+      for (const lease of late) await undoServiceExit(db, lease);
+      // The end of a job is reported with one of its inputs.
+      const finishedJobs = exchange.results.flatMap(({ lease: { jobId } }) => {
+        const report = finished.get(jobId);
+        return report !== undefined && finished.delete(jobId) ? [report] : [];
+      });
+      const taken = await this.#takeAll(db, received[index] ?? [], leased, finishedJobs);
+      answers.push({ taken, late, finishedJobs, queuedCount: 0 });
+    }
+    return answers;
+  }
+
+  async #receive(db: Database, request: LeaseRequest): Promise<readonly JobMessage[]> {
+    const { count, onlyJobs, withoutJobs, withoutCallers } = request;
+    const ofCallers = await jobsOfCallers(db, withoutCallers);
+    const others = onlyJobs === null ? [] : await otherJobs(db, onlyJobs);
+    // They are too many to be left out.
+    if (ofCallers === null || others === null) return [];
+    return this.#messages.fetch(db, count, [...withoutJobs, ...ofCallers, ...others]);
+  }
+
+  /** Returns the leases of received messages; takes over the inputs that were not queued, and deletes messages of finished ones. */
+  async #takeAll(
+    db: Database,
+    messages: readonly JobMessage[],
+    leased: readonly LeasedInput[],
+    finishedJobs: JobReport[],
+  ): Promise<readonly { readonly lease: LeasedInput; readonly message: JobMessage }[]> {
+    const taken = [];
+    for (const message of messages) {
+      const queued = leased.find((lease) => isSameInput(lease, message));
+      const { lease, finishedJobs: ended } = queued
+        ? { lease: queued, finishedJobs: [] }
+        : await takeOverInput(db, message);
+      finishedJobs.push(...ended);
+      if (lease === null) await this.#messages.delete(db, [message]);
+      else taken.push({ lease, message });
+    }
+    return taken;
+  }
+
+  async #deleteMessages(db: Database, leases: readonly InputAttempt[]): Promise<void> {
+    await this.#messages.delete(
+      db,
+      leases.flatMap((lease) => this.#held.get(keyOf(lease))?.message ?? []),
+    );
+  }
+
+  /** Queues an input again with its message, or finishes it. A late lease is another node's by now. */
+  async #releaseOne(db: Database, input: ReleasedInput): Promise<HandedIn> {
+    const { lease, reason } = input;
+    const counted = await releaseInput(db, input);
+    const isPaused = reason === 'transient-failure' && counted.queuedCount > 0;
+    const handedIn = isPaused ? await requeueInput(db, lease) : counted;
+    const held = this.#held.get(keyOf(lease));
+    if (handedIn.late.length > 0) await undoServiceExit(db, lease);
+    else if (handedIn.queuedCount === 0) await this.#deleteMessages(db, [lease]);
+    else if (held !== undefined) {
+      const delayMs = reason === 'transient-failure' ? Math.max(0, input.retryAt - Date.now()) : 0;
+      await this.#messages.requeue(db, held.message, held.lease.priority, delayMs);
+    }
+    return handedIn;
+  }
+}
+
+function keyOf({ jobId, inputIndex, attempt }: InputAttempt): string {
+  return `${jobId} ${inputIndex} ${attempt}`;
+}

@@ -1,0 +1,371 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ThrottledQuery } from '#concurrency/throttled-query.ts';
+import { AppError } from '#errors/app-error.ts';
+import type { ByteProgress } from '#operations/operation.ts';
+import type { Log } from '#telemetry/logger.ts';
+import type { JobReport, RunReport } from '#telemetry/run-report.ts';
+import type { WorkerPool } from '#workers/worker-pool.ts';
+import { type InputAttempt, NO_PROGRESS, NOTHING_RUNNING, type RunningProgress } from './job.ts';
+import type { JobEngine, JobQueue, LeaseRequest } from './queue/job-queue.ts';
+import { failedEntry } from './result-entries.ts';
+import { OutputPathRegistries } from './scheduling/output-path-registry.ts';
+import { Persistence } from './scheduling/persistence.ts';
+import { QueueCapacity } from './scheduling/queue-capacity.ts';
+import { RequestCache } from './scheduling/request-cache.ts';
+import { InputRun, InputRunner } from './scheduling/run-input.ts';
+import type { FinishedInput, HandedIn, JobRequest, LeasedInput, ReleasedInput } from './store/job-store.ts';
+
+/** The interval of renewing leases and looking for cancellations, in milliseconds. */
+const RENEWAL_INTERVAL_MS = 2_000;
+
+/** Leases at the same time. Slots that become free meanwhile share the next one. */
+const MAX_CONCURRENT_LEASES = 2;
+
+/** Inputs that wait for a signature beside those that run: each keeps its worker, and not its slot. */
+const MAX_AWAITING_SIGNATURE = 8;
+
+/** Inputs that run beyond the regular number at most, each in a worker that is started for it. */
+export const MAX_EXTRA_SLOTS = 2;
+
+/** An extra input may start when all slots are taken and none became free for this long. */
+const STALL_TIMEOUT_MS = 1_000;
+
+/** The environment of a scheduler. */
+export interface SchedulerOptions {
+  readonly pool: WorkerPool;
+  readonly log: Log;
+  /** Bound on inputs that run at once, of all jobs together; 0 when this node runs none. */
+  readonly maxRunningInputs: number;
+  /** Inputs of one job that run at once on this node. */
+  readonly maxRunningInputsPerJob: number;
+  /** Jobs that have running inputs at once on this node. */
+  readonly maxRunningJobs: number;
+  /** Bound on waiting inputs (`worker.queue_capacity`). */
+  readonly capacity: number;
+  /** Removes the staged outputs of an attempt whose worker may be gone. Never rejects. */
+  readonly clearStagings: (attempt: InputAttempt) => Promise<void>;
+  readonly runEnded: (report: RunReport) => void;
+  /** Called when the end of a job is committed that this process brought about. */
+  readonly jobFinished: (report: JobReport) => void;
+  /** Called when a job has finished in any process; for one that finished here perhaps as well. */
+  readonly jobFinishedElsewhere: (jobId: string) => void;
+}
+
+/**
+ * Pulls inputs from the queue while workers are free, runs each under its lease, and hands it in. Everything that is held in
+ * memory can be rebuilt from the store.
+ */
+export class Scheduler {
+  /** Counts waiting inputs, as far as this process knows. */
+  readonly capacity: QueueCapacity;
+  readonly #options: SchedulerOptions;
+  readonly #queue: JobQueue;
+  readonly #persistence: Persistence;
+  readonly #requests: RequestCache;
+  readonly #outputPaths: OutputPathRegistries;
+  readonly #runner: InputRunner;
+  /** The number of queued inputs of all nodes. */
+  readonly #queuedCount: ThrottledQuery<number>;
+  readonly #runs = new Set<InputRun>();
+  readonly #work = new Set<Promise<unknown>>();
+  readonly #draining = new AbortController();
+  readonly #stopping = new AbortController();
+  #renewals: NodeJS.Timeout | undefined;
+  #renewing: Promise<void> | null = null;
+  #stall: NodeJS.Timeout | undefined;
+  /** Leases that are under way, and the inputs that they may return. */
+  #leases = 0;
+  #requested = 0;
+  /** The filter of the last lease that found too few inputs, until there may be work. */
+  #exhausted: string | null = null;
+  #workEvents = 0;
+
+  constructor(options: SchedulerOptions, { store, queue }: JobEngine) {
+    const { log } = options;
+    this.#options = options;
+    this.#queue = queue;
+    this.capacity = new QueueCapacity(options.capacity);
+    this.#persistence = new Persistence(log, this.#stopping.signal);
+    this.#requests = new RequestCache((jobId) => store.requestOfJob(jobId));
+    this.#outputPaths = new OutputPathRegistries(store, log, queue.isShared);
+    this.#runner = new InputRunner({ ...options, outputPaths: this.#outputPaths, queue });
+    this.#queuedCount = new ThrottledQuery(() => store.countQueued());
+  }
+
+  /** Starts queued inputs, and looks for others from then on. Throws when the store cannot be used. */
+  async begin(): Promise<void> {
+    this.capacity.correct(await this.#queuedCount.value());
+    this.#renewals = setInterval(() => {
+      this.#renewing ??= this.#renew().finally(() => {
+        this.#renewing = null;
+      });
+    }, RENEWAL_INTERVAL_MS).unref();
+    void this.#followEvents();
+    this.#fillSlots();
+  }
+
+  /** False when the last write to the store failed. */
+  get storeWorks(): boolean {
+    return this.#persistence.works;
+  }
+
+  /** The number of slots that are taken. */
+  get running(): number {
+    return [...this.#runs].filter(({ hasSlot }) => hasSlot).length;
+  }
+
+  /** Returns the progress of the running inputs of a job together, as far as the store does not have it. */
+  progressOf(jobId: string): RunningProgress {
+    if (this.#queue.isShared) return NOTHING_RUNNING;
+    return this.#runsOf(jobId).reduce((sum, { progress }) => plus(sum, progress), NOTHING_RUNNING);
+  }
+
+  /** Reports a job that finished in this process. */
+  jobFinished(report: JobReport): void {
+    this.#outputPaths.forget(report.jobId);
+    this.#options.jobFinished(report);
+  }
+
+  /** Starts nothing more, lets running inputs finish within the grace period, and queues the others again. */
+  async stop(graceMs: number): Promise<void> {
+    this.#draining.abort();
+    clearTimeout(this.#stall);
+    const grace = new AbortController();
+    const elapsed = sleep(graceMs, undefined, { signal: grace.signal }).catch(() => undefined);
+    await Promise.race([this.#idle(), elapsed]);
+    grace.abort();
+    const reason = new Error('the service is stopping');
+    this.#stopping.abort(reason);
+    for (const { abort } of this.#runs) abort.abort(reason);
+    await this.#idle();
+    clearInterval(this.#renewals);
+    await this.#renewing;
+  }
+
+  async #idle(): Promise<void> {
+    while (this.#work.size > 0) await Promise.all(this.#work);
+  }
+
+  #track(work: Promise<unknown>): void {
+    const tracked: Promise<unknown> = work.finally(() => this.#work.delete(tracked));
+    this.#work.add(tracked);
+  }
+
+  async #followEvents(): Promise<void> {
+    for await (const event of this.#queue.events) {
+      if (event.type === 'work') this.#lookForWork();
+      else if (event.type === 'cancelled') for (const run of this.#runsOf(event.jobId)) run.cancel();
+      else this.#options.jobFinishedElsewhere(event.jobId);
+    }
+  }
+
+  /** Leases inputs, because some may have been queued. */
+  #lookForWork(): void {
+    this.#workEvents += 1;
+    this.#exhausted = null;
+    this.#fillSlots();
+    if (this.#stall === undefined) this.#awaitExtraSlot();
+  }
+
+  #fillSlots(): void {
+    if (this.#leases >= MAX_CONCURRENT_LEASES || this.#draining.signal.aborted) return;
+    const request = this.#nextRequest();
+    if (request !== null && filterOf(request) !== this.#exhausted) this.#track(this.#lease(request));
+  }
+
+  async #lease(request: LeaseRequest): Promise<void> {
+    const { count } = request;
+    const workEvents = this.#workEvents;
+    this.#leases += 1;
+    this.#requested += count;
+    const leased = await this.#persistence.write(() => this.#queue.lease(request));
+    this.#leases -= 1;
+    this.#requested -= count;
+    for (const report of leased?.finishedJobs ?? []) this.jobFinished(report);
+    const inputs = leased?.inputs ?? [];
+    if (inputs.length < count && workEvents === this.#workEvents) this.#exhausted = filterOf(request);
+    for (const input of inputs) this.#start(input);
+    this.#fillSlots();
+  }
+
+  /** Returns the next lease beside those that are under way; null when none may be. All its inputs may be of one job. */
+  #nextRequest(): LeaseRequest | null {
+    const { maxRunningInputs, maxRunningInputsPerJob, maxRunningJobs } = this.#options;
+    const counts = this.#runningByJob();
+    const free = maxRunningInputs - this.running - this.#requested;
+    const freeJobs = maxRunningJobs - counts.size - this.#requested;
+    const below = [...counts].filter(([, count]) => count + this.#requested < maxRunningInputsPerJob);
+    const freePerJob = maxRunningInputsPerJob - Math.max(0, ...below.map(([, count]) => count)) - this.#requested;
+    const count = Math.min(free, freePerJob, freeJobs > 0 ? freeJobs : free);
+    if (count <= 0 || (freeJobs <= 0 && below.length === 0)) return null;
+    const belowIds = below.map(([jobId]) => jobId);
+    return {
+      count,
+      onlyJobs: freeJobs > 0 ? null : belowIds,
+      withoutJobs: [...counts.keys()].filter((jobId) => !belowIds.includes(jobId)),
+      withoutCallers: [],
+    };
+  }
+
+  /** Returns the number of slots that each running job has. */
+  #runningByJob(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    for (const { lease, hasSlot } of this.#runs)
+      if (hasSlot) counts.set(lease.jobId, (counts.get(lease.jobId) ?? 0) + 1);
+    return counts;
+  }
+
+  get #isFull(): boolean {
+    const { maxRunningInputs } = this.#options;
+    return !this.#draining.signal.aborted && maxRunningInputs > 0 && this.running >= maxRunningInputs;
+  }
+
+  /** Starts the wait for an extra slot anew, because one was taken or freed. */
+  #awaitExtraSlot(): void {
+    clearTimeout(this.#stall);
+    this.#stall = this.#isFull ? setTimeout(() => this.#leaseExtra(), STALL_TIMEOUT_MS) : undefined;
+  }
+
+  /**
+   * Leases one input beyond the number of slots, of a job and a caller that have nothing running: inputs that take long, or
+   * never end, do not hold up everybody else.
+   */
+  #leaseExtra(): void {
+    const { maxRunningInputs, maxRunningJobs } = this.#options;
+    const counts = this.#runningByJob();
+    this.#stall = undefined;
+    if (this.running >= maxRunningInputs + MAX_EXTRA_SLOTS || counts.size >= maxRunningJobs) return;
+    const callers = [...this.#runs].flatMap(({ lease, hasSlot }) => (hasSlot ? (lease.caller ?? []) : []));
+    const withoutJobs = [...counts.keys()];
+    this.#track(this.#lease({ count: 1, onlyJobs: null, withoutJobs, withoutCallers: [...new Set(callers)] }));
+  }
+
+  #start(input: LeasedInput): void {
+    const run = new InputRun(input);
+    this.#runs.add(run);
+    this.capacity.release(1);
+    if (this.#stopping.signal.aborted) run.abort.abort(this.#stopping.signal.reason);
+    this.#awaitExtraSlot();
+    this.#track(this.#runAndHandIn(run));
+  }
+
+  async #runAndHandIn(run: InputRun): Promise<void> {
+    const end = await this.#run(run);
+    run.awaitsSignature = false;
+    // The slot is free before the end is committed, so that the start of the next input shares the commit.
+    this.#freeSlot(run);
+    const handedIn = await this.#persistence.write(() =>
+      'reason' in end ? this.#queue.release([end]) : this.#queue.finish([end]),
+    );
+    this.#runs.delete(run);
+    this.#forgetIdleJob(run.lease.jobId);
+    if (handedIn !== undefined) this.#handedIn(end, handedIn);
+  }
+
+  async #run(run: InputRun): Promise<FinishedInput | ReleasedInput> {
+    const { lease } = run;
+    const request = lease.request ?? (await this.#requestOf(lease.jobId));
+    if (request === null || (request === undefined && this.#stopping.signal.aborted))
+      return { lease, reason: 'stopped' };
+    // Without the pauses of retries it would be tried for ever.
+    if (request === undefined) return this.#runner.retryOf(unreadableRequest(lease), lease, true);
+    return this.#runner.run(run, request, () => this.#awaitSignature(run));
+  }
+
+  #requestOf(jobId: string): Promise<JobRequest | null | undefined> {
+    return this.#persistence.write(() => this.#requests.of(jobId));
+  }
+
+  /** Frees the slot of an input that waits for a signature. */
+  #awaitSignature(run: InputRun): void {
+    if ([...this.#runs].filter(({ awaitsSignature }) => awaitsSignature).length >= MAX_AWAITING_SIGNATURE) return;
+    run.awaitsSignature = true;
+    this.#freeSlot(run);
+  }
+
+  #freeSlot(run: InputRun): void {
+    if (!run.hasSlot) return;
+    run.hasSlot = false;
+    this.#awaitExtraSlot();
+    this.#fillSlots();
+  }
+
+  #forgetIdleJob(jobId: string): void {
+    if (this.#runsOf(jobId).length > 0) return;
+    this.#requests.forget(jobId);
+    this.#outputPaths.suspend(jobId);
+  }
+
+  #handedIn(end: FinishedInput | ReleasedInput, { late, finishedJobs, queuedCount }: HandedIn): void {
+    this.capacity.add(queuedCount);
+    if (late.length > 0) this.#logLate(end);
+    for (const report of finishedJobs) this.jobFinished(report);
+  }
+
+  #logLate(end: FinishedInput | ReleasedInput): void {
+    const ids = idsOf(end.lease);
+    if ('reason' in end || end.entry.status !== 'succeeded') {
+      this.#options.log.warn(ids, 'a lease was lost: another node runs the input');
+      return;
+    }
+    this.#options.log.error(
+      { ...ids, delivered_digest: end.digest },
+      'an output was published after its lease was lost: another attempt may have published to the same path',
+    );
+  }
+
+  /** Renews leases, records progress, and stops inputs that were cancelled or whose lease was lost. */
+  async #renew(): Promise<void> {
+    try {
+      const running = [...this.#runs].map(({ lease: { jobId, inputIndex, attempt }, progress }) => ({
+        ...{ jobId, inputIndex, attempt },
+        ...progress,
+      }));
+      const { lost, cancelledJobs } = await this.#queue.renew(running);
+      for (const lease of lost) this.#stopLost(lease);
+      for (const jobId of cancelledJobs) for (const run of this.#runsOf(jobId)) run.cancel();
+      if (!this.#queue.isShared) return;
+      const queued = await this.#queuedCount.freshValue();
+      if (queued !== undefined) this.capacity.correct(queued);
+    } catch (error) {
+      this.#options.log.warn({ err: error }, 'the heartbeat of this node could not be written');
+    }
+  }
+
+  #stopLost(lost: InputAttempt): void {
+    this.#options.log.warn(idsOf(lost), 'a lease was lost');
+    for (const { lease, abort } of this.#runsOf(lost.jobId))
+      if (lease.inputIndex === lost.inputIndex) abort.abort(new Error('the lease was lost'));
+  }
+
+  #runsOf(jobId: string): readonly InputRun[] {
+    return [...this.#runs].filter(({ lease }) => lease.jobId === jobId);
+  }
+}
+
+function filterOf({ onlyJobs, withoutJobs, withoutCallers }: LeaseRequest): string {
+  return JSON.stringify([onlyJobs, withoutJobs, withoutCallers]);
+}
+
+function unreadableRequest(lease: LeasedInput): FinishedInput {
+  const { jobId, inputIndex } = lease;
+  const entry = failedEntry(inputIndex, new AppError('INPUT_MET_BUG', { jobId, inputIndex }).toData());
+  return { lease, entry, progress: NO_PROGRESS, digest: null };
+}
+
+function idsOf({ jobId, inputIndex, attempt }: InputAttempt) {
+  return { job_id: jobId, input_index: inputIndex, attempt };
+}
+
+function plus({ bytesDone, bytesTotal, inputsDone }: RunningProgress, one: ByteProgress): RunningProgress {
+  return {
+    bytesDone: bytesDone + one.bytesDone,
+    bytesTotal: bytesTotal + one.bytesTotal,
+    inputsDone: inputsDone + partDone(one),
+  };
+}
+
+/** Returns the part of an input that is done, from 0 to 1; 0 before it was opened. */
+function partDone({ bytesDone, bytesTotal }: ByteProgress): number {
+  return bytesTotal > 0 ? Math.min(1, bytesDone / bytesTotal) : 0;
+}

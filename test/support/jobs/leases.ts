@@ -1,0 +1,69 @@
+import { type InputAttempt, NO_PROGRESS } from '#jobs/job.ts';
+import { type ResultEntry, succeededEntry } from '#jobs/result-entries.ts';
+import type { HandedIn, JobStore, LeasedInput, LeaseFilter, ReleasedInput } from '#jobs/store/job-store.ts';
+import { ANY_PRIORITIES } from '#jobs/store/priority.ts';
+
+/** A filter that leaves nothing out. */
+export const ALL_JOBS: LeaseFilter = { onlyJobs: null, withoutJobs: [], withoutCallers: [] };
+
+/** Leases the next inputs of a job. */
+export async function leased(
+  store: JobStore,
+  jobId: string,
+  count = 1,
+  status: 'running' | 'reserved' = 'running',
+): Promise<readonly LeasedInput[]> {
+  const part = { count, status, maxPriorities: ANY_PRIORITIES };
+  const [inputs = []] = await store.leaseInputs([part], { ...ALL_JOBS, onlyJobs: [jobId] });
+  return inputs;
+}
+
+/** The effect of handing in one input. */
+interface End {
+  readonly input: 'finished' | 'queued' | 'late';
+  readonly jobFinished: boolean;
+}
+
+/** Records the result of one input. */
+export async function finish(
+  store: JobStore,
+  lease: InputAttempt,
+  entry: ResultEntry,
+  progress = NO_PROGRESS,
+): Promise<End> {
+  return endOf(await store.finishInputs([{ lease, entry, progress, digest: null }]));
+}
+
+/** Records that one input succeeded. */
+export function succeed(
+  store: JobStore,
+  lease: InputAttempt,
+  progress = NO_PROGRESS,
+  outputPath = '/out',
+): Promise<End> {
+  return finish(
+    store,
+    lease,
+    succeededEntry(lease.inputIndex, { outputPath, warnings: [], manifestDigest: null }),
+    progress,
+  );
+}
+
+/** Releases one input, which was stopped unless something else is said. */
+export async function release(
+  store: JobStore,
+  lease: InputAttempt,
+  why:
+    | { reason: 'stopped' }
+    | { reason: 'process-exited'; exitCause: string }
+    | { reason: 'transient-failure'; retryAt: number } = {
+    reason: 'stopped',
+  },
+): Promise<End> {
+  return endOf(await store.releaseInputs([{ lease, ...why } satisfies ReleasedInput]));
+}
+
+function endOf({ late, queuedCount, finishedJobs }: HandedIn): End {
+  const input = late.length > 0 ? 'late' : queuedCount > 0 ? 'queued' : 'finished';
+  return { input, jobFinished: finishedJobs.length > 0 };
+}
