@@ -62,7 +62,7 @@ export interface SubmittedJob extends JobResponse {
   readonly replayed: boolean;
 }
 
-/** Names one start of one input. Reports of an older attempt are refused. */
+/** Names one lease of one input. Reports of an older attempt are refused. */
 export interface InputAttempt {
   readonly jobId: string;
   readonly inputIndex: number;

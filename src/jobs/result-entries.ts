@@ -2,7 +2,7 @@ import type { JobResultEntry } from '#contract/job.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import type { OperationOutcome } from '#operations/operation.ts';
 
-/** The result of one input, as callers see it and as the store keeps it. */
+/** The result of one input, as the store keeps it. Callers see it with the name of the input (`read-jobs.ts`). */
 export type ResultEntry = JobResultEntry;
 
 /** Returns the outputs that a result names, each once. */

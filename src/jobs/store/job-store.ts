@@ -84,7 +84,10 @@ export interface JobStore {
    */
   leaseInputs(parts: readonly LeasePart[], filter: LeaseFilter): Promise<readonly (readonly LeasedInput[])[]>;
 
-  /** Records that reserved inputs were started. Ignores late leases. */
+  /**
+   * Records that reserved inputs were started. Ignores late leases. The embedded queue does not wait for it: a kill may lose it, and a
+   * result is never written before it.
+   */
   startInputs(leases: readonly InputAttempt[]): Promise<void>;
 
   /** Returns what the inputs of a job share; null when there is no such job. */

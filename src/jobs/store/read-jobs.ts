@@ -58,8 +58,8 @@ const MAX_JOBS_PER_STATEMENT = 1000;
 /** A result entry as it was recorded. An input that was cancelled while it was queued has none. */
 const RECORDED = sql`coalesce(result, '{"input_index":' || input_index || ',"status":"cancelled"}')`;
 
-/** A JSON array of result entries of finished inputs, with the names of the inputs. */
-const ENTRIES = sql<string>`'[' || coalesce(string_agg(
+/** A JSON array of result entries of finished inputs. The name of an input is put in behind the opening brace of what was recorded. */
+const RESULT_ENTRIES = sql<string>`'[' || coalesce(string_agg(
   case when name is null then ${RECORDED} else '{"input_name":' || name || ',' || substr(${RECORDED}, 2) end,
   ',' order by input_index), '') || ']'`;
 
@@ -68,7 +68,7 @@ const namesOfFirst = (count: number) => sql<string | null>`(
   where inputs.job_id = jobs.job_id and input_index < ${sql.lit(count)})`;
 
 const RESULTS = sql<string | null>`case when jobs.finished_at is not null then (
-  select ${ENTRIES} from inputs where inputs.job_id = jobs.job_id) end`;
+  select ${RESULT_ENTRIES} from inputs where inputs.job_id = jobs.job_id) end`;
 
 /** Implements `JobStore.findJob`. */
 export async function findJob(db: Database, jobId: string, { caller }: JobScope = {}): Promise<JobSnapshot | null> {
@@ -199,7 +199,7 @@ export async function resultEntries(
 ): Promise<string> {
   const { entries } = await db
     .selectFrom('inputs')
-    .select(ENTRIES.as('entries'))
+    .select(RESULT_ENTRIES.as('entries'))
     .where('job_id', '=', jobId)
     .where('input_index', 'in', inputIndexes)
     .$if(caller !== undefined, (inputs) =>
