@@ -253,6 +253,19 @@ export function describeJobQueue(engineName: string, openEngine: (scope: Scope) 
       assert((await leasesUntil(engine, [small], 1)) <= 80);
     });
 
+    test('an input that was submitted while it was left out keeps its place', async (t) => {
+      const { engine } = await openEngine(t);
+      const first = await submitted(engine, 40, { caller: 'one' });
+      assert.equal((await leaseOne(engine))?.jobId, first);
+      const ofCaller = await submitted(engine, 1, { caller: 'one', sync: true });
+      assert.equal(await leaseOne(engine, { withoutCallers: ['one'] }), undefined);
+      assert.equal((await leaseOne(engine))?.jobId, ofCaller);
+      const ofOther = await submitted(engine, 1, { caller: 'two', sync: true });
+      assert.equal((await leaseOne(engine, { onlyJobs: [first] }))?.jobId, first);
+      assert.equal((await leaseOne(engine, { withoutJobs: [ofOther] }))?.jobId, first);
+      assert.equal((await leaseOne(engine))?.jobId, ofOther);
+    });
+
     test('leases leave out jobs and callers, and may be of some jobs only', async (t) => {
       const { engine } = await openEngine(t);
       const first = await submitted(engine, 40, { caller: 'one' });

@@ -31,6 +31,8 @@ const LEASE_AHEAD_LOW = LEASE_AHEAD / LOW_PRIORITY_INTERVAL;
 const MAX_LEASED_AHEAD = 64;
 /** More are leased ahead when no more than this are left. */
 const MIN_LEASED_AHEAD = 16;
+/** Filters that are remembered: with another one, inputs are leased ahead once more. */
+const MAX_SORTED_FILTERS = 8;
 
 /**
  * Opens the embedded store in the data folder, for this process alone. Throws an AppError of the catalogue when it
@@ -83,8 +85,8 @@ class SqliteQueue implements JobQueue {
   /** Jobs that are being cancelled, each once for each call. */
   readonly #cancelling = new Set<{ readonly jobId: string }>();
   #fetching: Promise<unknown> | null = null;
-  /** True while queued inputs may precede those that are leased ahead. */
-  #mayPrecede = true;
+  /** Filters of queued inputs that do not precede those that are leased ahead. Inputs that all of them leave out may. */
+  #sortedFor: readonly LeaseFilter[] = [];
   /** True while more inputs are queued than were leased ahead. */
   #hasMore = false;
   #leases = 0;
@@ -181,7 +183,7 @@ class SqliteQueue implements JobQueue {
   }
 
   #announceWork(): void {
-    this.#mayPrecede = true;
+    this.#sortedFor = [];
     this.#events.push({ type: 'work' });
   }
 
@@ -203,7 +205,8 @@ class SqliteQueue implements JobQueue {
   }
 
   #mustFetch(request: LeaseRequest): boolean {
-    const maySort = this.#mayPrecede && this.#ahead.length < MAX_LEASED_AHEAD;
+    const mayPrecede = this.#sortedFor.every((sorted) => admitsMore(request, sorted));
+    const maySort = mayPrecede && this.#ahead.length < MAX_LEASED_AHEAD;
     return maySort || this.#readyCount(request) === 0;
   }
 
@@ -220,7 +223,8 @@ class SqliteQueue implements JobQueue {
   }
 
   async #fetchNow({ onlyJobs, withoutJobs, withoutCallers }: LeaseFilter, startCount: number) {
-    this.#mayPrecede = false;
+    const filter = { onlyJobs, withoutJobs, withoutCallers };
+    this.#sortedFor = [filter, ...this.#sortedFor].slice(0, MAX_SORTED_FILTERS);
     const count = Math.min(LEASE_AHEAD, MAX_LEASED_AHEAD - this.#ahead.length);
     const lowCount = LEASE_AHEAD_LOW - this.#aheadLow.length;
     const startPriorities = startCount > 0 ? this.#nextPriorities() : ANY_PRIORITIES;
@@ -229,14 +233,12 @@ class SqliteQueue implements JobQueue {
       { count, status: 'reserved', maxPriorities: ANY_PRIORITIES },
       { count: lowCount, status: 'reserved', maxPriorities: lowPriorities(this.#lowLeases) },
     ];
-    const [started = [], next = [], low = []] = await this.#store
-      .leaseInputs(parts, { onlyJobs, withoutJobs, withoutCallers })
-      .catch((error) => {
-        this.#mayPrecede = true;
-        throw error;
-      });
+    const [started = [], next = [], low = []] = await this.#store.leaseInputs(parts, filter).catch((error) => {
+      this.#sortedFor = [];
+      throw error;
+    });
     this.#hasMore = next.length === count;
-    this.#mayPrecede ||= this.#hasMore && this.#ahead.some((input) => precedes(next.at(-1), input));
+    if (this.#hasMore && this.#ahead.some((input) => precedes(next.at(-1), input))) this.#sortedFor = [];
     this.#ahead.push(...next);
     this.#ahead.sort(compareInputs);
     this.#aheadLow.push(...low);
@@ -273,6 +275,16 @@ class SqliteQueue implements JobQueue {
     if (withoutJobs.includes(jobId) || (caller !== null && withoutCallers.includes(caller))) return false;
     return ![...this.#cancelling].some((cancelling) => cancelling.jobId === jobId);
   }
+}
+
+/** Returns true where a filter takes inputs that another one leaves out. */
+function admitsMore(filter: LeaseFilter, other: LeaseFilter): boolean {
+  const isOther = (jobId: string): boolean => other.onlyJobs?.includes(jobId) === false;
+  return (
+    (other.onlyJobs !== null && (filter.onlyJobs === null || filter.onlyJobs.some(isOther))) ||
+    other.withoutJobs.some((jobId) => !filter.withoutJobs.includes(jobId)) ||
+    other.withoutCallers.some((caller) => !filter.withoutCallers.includes(caller))
+  );
 }
 
 /** Returns true also when there is no input that could tell. */

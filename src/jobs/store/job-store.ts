@@ -237,6 +237,7 @@ export interface LeaseFilter {
   /** The only jobs that may be leased of; null for all. */
   readonly onlyJobs: readonly string[] | null;
   readonly withoutJobs: readonly string[];
+  /** Inputs without a caller are never left out. On PostgreSQL nothing is leased while these callers have more than 10,000 jobs. */
   readonly withoutCallers: readonly string[];
 }
 
