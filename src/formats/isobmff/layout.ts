@@ -15,18 +15,27 @@ import {
   walkTopLevelBoxes,
 } from './boxes.ts';
 import { type C2paBox, elementsOf, readC2paBox, storeOf } from './c2pa-boxes.ts';
-import { isExcludedType, isOfItsType } from './excluded-boxes.ts';
 import { addGpsOffsets } from './gps-index.ts';
-import { chunksOf, type DefaultSizes, MediaBoxes, type MediaRange, readDefaultSizes, runsOf } from './media-boxes.ts';
+import {
+  ANYWHERE,
+  chunksOf,
+  type DefaultSizes,
+  MediaBoxes,
+  type MediaRange,
+  readDefaultSizes,
+  runsOf,
+} from './media-boxes.ts';
 import {
   addFragmentOffsets,
   addItemOffsets,
   addRandomAccessOffsets,
   addTrackOffsets,
   checkNesting,
+  hasAddress,
   OffsetCollector,
   type StoredOffsets,
 } from './stored-offsets.ts';
+import { haveStrayTables, misplacedIn, misusedBoxes } from './stray-boxes.ts';
 import { fieldBehindTimes, handlerTypeIn } from './track-boxes.ts';
 
 /** Size of one read of headers: it covers many small fragments, or the `moof` box of a large one. */
@@ -36,7 +45,6 @@ const MAX_MOOF_SIZE_BYTES = 16 * 1024 * 1024;
 /** Largest size of all boxes with tables together; each is read into memory. A day of video has tens of megabytes. */
 const MAX_TABLES_SIZE_BYTES = 256 * 1024 * 1024;
 const TYPES_WITH_TABLES = ['moov', 'meta', 'meco'];
-const MEDIA_TYPES = ['moov', 'moof', 'mdat'];
 /** `ftyp` box for files without one: QuickTime, version 0, compatible with itself. */
 const QUICKTIME_FILE_TYPE = Buffer.from('0000001466747970717420200000000071742020', 'hex');
 const MAX_FILE_TYPE_SIZE_BYTES = 64 * 1024;
@@ -91,6 +99,7 @@ export async function readLayout(source: ByteSource, signal: AbortSignal): Promi
   const media = new MediaBoxes(boxes);
   for (const run of runs) media.add(run);
   const trackKinds = await readTables(source, window, boxes, offsets, media);
+  if (offsets.hasStrayTables || (await haveStrayTables(window, boxes))) media.add(ANYWHERE);
   const misplaced = misplacedIn(boxes);
   const placed = boxes.filter((box) => !misplaced.includes(box));
   const indexError = await readIndexes(name, window, placed, offsets);
@@ -207,27 +216,6 @@ async function readIndexes(
   }
 }
 
-/** Returns the boxes that hashes leave out, and that stand elsewhere than at the start (`ftyp`) or behind all media (`mfra`). */
-function misplacedIn(boxes: readonly TopLevelBox[]): readonly TopLevelBox[] {
-  const last = boxes.findLastIndex(({ type }) => MEDIA_TYPES.includes(type));
-  return boxes.filter(({ type }, index) => (type === 'ftyp' && index > 0) || (type === 'mfra' && index < last));
-}
-
-/** Returns the boxes that hashes leave out and that hold something else than their type says. */
-async function misusedBoxes(
-  name: string,
-  window: ReadWindow,
-  boxes: readonly TopLevelBox[],
-): Promise<readonly TopLevelBox[]> {
-  const misused: TopLevelBox[] = [];
-  for (const box of boxes.filter(({ type }) => isExcludedType(type))) {
-    const isRead = box.sizeBytes <= MAX_TABLES_SIZE_BYTES;
-    const { bytes } = isRead ? await readWholeBox(name, window, box, MAX_TABLES_SIZE_BYTES) : { bytes: Buffer.of() };
-    if (!isOfItsType(box, bytes.subarray(box.headerSizeBytes))) misused.push(box);
-  }
-  return misused;
-}
-
 function readMetadata(meta: Box, offsets: OffsetCollector): void {
   checkNesting(meta, offsets);
   addItemOffsets(meta, offsets);
@@ -249,8 +237,9 @@ function readMovie(
   for (const trak of moov.descendants('trak')) {
     const track = parseTrack(trak);
     tracks.push(track);
-    if (addTrackOffsets(trak, offsets)) for (const chunk of chunksOf(trak, track.handlerType)) media.add(chunk);
-    else externalTracks.push(trak);
+    const isInFile = addTrackOffsets(trak, offsets);
+    if (!isInFile) externalTracks.push(trak);
+    if (isInFile || hasAddress(trak)) for (const chunk of chunksOf(trak, track.handlerType)) media.add(chunk);
     for (const meta of metadataIn(trak)) addItemOffsets(meta, offsets);
   }
 }

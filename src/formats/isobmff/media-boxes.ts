@@ -62,8 +62,20 @@ function* untilMalformed(ranges: Generator<MediaRange>): Generator<MediaRange> {
   }
 }
 
+/** The parents of boxes with tables of samples, and of those around them (ISO/IEC 14496-12 table 1); `file` stands for none. */
+const PARENTS: Readonly<Record<string, string>> = {
+  ...{ moov: 'file', trak: 'moov', mdia: 'trak', minf: 'mdia', stbl: 'minf' },
+  ...{ stsd: 'stbl', stsz: 'stbl', stz2: 'stbl', stsc: 'stbl', stco: 'stbl', co64: 'stbl' },
+  ...{ mvex: 'moov', trex: 'mvex', moof: 'file', traf: 'moof', tfhd: 'traf', trun: 'traf' },
+};
+
+/** Tells whether a box leads players to media, and stands where it has no place: some read it all the same. */
+export function isStrayTable(type: string, parentType: string): boolean {
+  return PARENTS[type] !== undefined && PARENTS[type] !== parentType;
+}
+
 /** Stands for media that nobody can place: players take different ones of several tables. */
-const ANYWHERE: MediaRange = { start: 0, end: Number.MAX_SAFE_INTEGER };
+export const ANYWHERE: MediaRange = { start: 0, end: Number.MAX_SAFE_INTEGER };
 
 /** Tables that a track has one of: with two of a row, some players take the first, and others the last. */
 const TABLES = [['stsz', 'stz2'], ['stsc'], ['stco', 'co64']];
@@ -202,6 +214,7 @@ function defaultSizesIn(mvex: Box): DefaultSizes {
 
 function* runsIn(moof: Box, defaults: DefaultSizes): Generator<MediaRange> {
   let end = moof.header.offset;
+  if ([...moof.children()].some(({ type }) => isStrayTable(type, 'moof'))) return yield ANYWHERE;
   for (const traf of moof.descendants('traf')) {
     const [tfhd, ...others] = traf.descendants('tfhd');
     if (others.length > 0) return yield ANYWHERE;

@@ -1,5 +1,6 @@
 import { AppError } from '#errors/app-error.ts';
 import { Box, BoxFields, type BoxHeader, boxHeadersIn, printableType, requireFit } from './boxes.ts';
+import { isStrayTable } from './media-boxes.ts';
 
 /** Boxes whose children C2PA readers parse, whether or not a player does. */
 const CONTAINER_TYPES = new Set(
@@ -95,6 +96,12 @@ function externalReferences(dref: Box): boolean[] {
     const { flags } = fields.versionAndFlags();
     return (flags & SELF_CONTAINED) === 0 && reference.bytes.subarray(fields.position).some((byte) => byte !== 0);
   });
+}
+
+/** Tells whether a track refers to its media by an address (`url `): players read this file all the same. */
+export function hasAddress(trak: Box): boolean {
+  const [dref] = trak.descendants('mdia', 'minf', 'dinf', 'dref');
+  return dref !== undefined && [...dref.children(8)].some(({ type }) => type === 'url ');
 }
 
 /** Returns `externalReferences` of a `dinf` box; the indexes that boxes store count from 1. */
@@ -250,6 +257,7 @@ export function checkNesting(box: Box, offsets: OffsetCollector, depth = 0): voi
     if (header.sizeForm === 'to-end' || header.sizeBytes < header.headerSizeBytes) break;
     if (count === MAX_CHILDREN) return;
     requireFit(header, box);
+    offsets.hasStrayTables ||= isStrayTable(header.type, box.type);
     const bytes = box.bytes.subarray(position, position + header.sizeBytes);
     if (CONTAINER_TYPES.has(header.type)) checkNesting(new Box(box.fileName, header, bytes, box), offsets, depth + 1);
     position += header.sizeBytes;
@@ -281,6 +289,8 @@ export class OffsetCollector implements StoredOffsets {
   readonly tables: OffsetTable[] = [];
   readonly fields: OffsetField[] = [];
   readonly trailingBytes: TrailingBytes[] = [];
+  /** True where a box with tables stands where it has no place. */
+  hasStrayTables = false;
   #fieldTargetCount = 0;
 
   /**

@@ -109,16 +109,7 @@ const PADDING_HEADER = /^pad\d*$/;
  * Headers that signatures do not cover (C2PA 2.2 §13.2, §10.3.2.5, §14.6): time-stamps, statuses of certificates, and in versions before
  * 2.0 the certificates (RFC 9360), by their name or number.
  */
-const UNSIGNED_HEADERS: ReadonlySet<unknown> = new Set([
-  'sigTst',
-  'sigTst2',
-  'rVals',
-  'ocspVals',
-  'x5chain',
-  33,
-  34,
-  4,
-]);
+const UNSIGNED_HEADERS: ReadonlySet<unknown> = new Set(['sigTst', 'sigTst2', 'rVals', 'ocspVals', 'x5chain', 33]);
 
 /** Tells whether a signature has no headers that it does not cover but known ones, and zeros, where the manifest has a readable signature. */
 function hasKnownHeaders(store: Uint8Array, label: string | undefined): boolean {

@@ -90,6 +90,31 @@ describe('media is found outside the boxes for it', () => {
     assert.deepEqual(await strayTypes(fragmented(header, header)), ['ftyp', 'moov', 'moof']);
   });
 
+  test('everywhere, where tables of samples stand beside the movie, or in another box of it', async () => {
+    const track = trak({ tables: [stco(8)] });
+    const film = [FTYP, box('moov', trak()), box('mdat', u32(0))];
+    assert.deepEqual(await strayTypes(Buffer.concat(film)), []);
+    assert.deepEqual(await strayTypes(Buffer.concat([...film, box('udta', box('name'))])), []);
+    assert.deepEqual(await strayTypes(Buffer.concat([...film, track])), ['ftyp', 'moov', 'trak']);
+    assert.deepEqual(await strayTypes(Buffer.concat([...film, box('udta', box('moov', track))])), [
+      'ftyp',
+      'moov',
+      'udta',
+    ]);
+    const [, , media] = film as [Buffer, Buffer, Buffer];
+    assert.deepEqual(await strayTypes(Buffer.concat([FTYP, box('moov', trak(), box('udta', track)), media])), [
+      'ftyp',
+      'moov',
+    ]);
+  });
+
+  test('by the tables of a track whose media an address says to be elsewhere: players read this file', async () => {
+    const elsewhere = fullBox('url ', 0, Buffer.from('other.mov\0'));
+    const tables = [stco(8), fullBox('stsc', 0, u32(1), u32(1, 1, 1)), fullBox('stsz', 0, u32(4, 1))];
+    const movie = box('moov', trak({ tables, dataReferences: [elsewhere] }));
+    assert.deepEqual(await strayTypes(Buffer.concat([FTYP, movie, box('mdat', u32(0))])), ['ftyp']);
+  });
+
   test('where a file type is longer than any is, so that it has room for media', async () => {
     const file = (bytes: number): Buffer =>
       Buffer.concat([box('ftyp', Buffer.alloc(bytes)), box('moov', trak()), box('mdat', u32(0))]);
