@@ -59,6 +59,8 @@ export class PresentationWatch {
   #counts = new Map();
   /** @type {Presentation | null} */
   #signed = null;
+  /** The paths of signed playlists that are there. @type {Promise<string[][]> | undefined} */
+  #there;
   #store = '';
   #root = '';
   /** Comparisons that were begun: the last one counts. */
@@ -219,7 +221,7 @@ export class PresentationWatch {
     const round = this.#round;
     try {
       const playlists = await Promise.all(Array.from(this.#playlists, (loaded) => this.#describe(...loaded)));
-      const { differences } = comparePresentation(this.#signed, playlists, []);
+      const { differences } = comparePresentation(this.#signed, playlists, await this.#unloaded(playlists));
       const isForeign = [...this.#inits.values()].some(({ store }) => store !== this.#store);
       const foreign = { part: 'playlist', kind: 'added', playlist: this.#pathOf(this.#entry) };
       const found = isForeign ? [foreign, ...differences] : differences;
@@ -227,6 +229,23 @@ export class PresentationWatch {
     } catch (error) {
       if (!this.#closed.aborted) this.#tell('changed', [UNREADABLE], /** @type {Error} */ (error).message);
     }
+  }
+
+  /**
+   * Returns the paths of signed playlists that are there, where the player was given a playlist of media: one that named it may be gone.
+   * @param {readonly { isEntry: boolean, isHlsMedia: boolean }[]} playlists
+   */
+  async #unloaded(playlists) {
+    const standsAlone = playlists.some(({ isEntry, isHlsMedia }) => isEntry && isHlsMedia);
+    if (!standsAlone || this.#signed === null || 'count' in this.#signed) return [];
+    this.#there ??= Promise.all(
+      this.#signed.uris.map(async ({ uri }) => {
+        const root = this.#root || new URL('.', this.#entry).href;
+        const { href: url } = new URL(uri.split('/').map(encodeURIComponent).join('/'), root);
+        return (await this.#fetch({ url, start: 0, end: 1 })) === null ? [] : [uri];
+      }),
+    );
+    return (await this.#there).flat();
   }
 
   /**
@@ -245,7 +264,8 @@ export class PresentationWatch {
 
   /** @param {string} url @param {{ bytes: Uint8Array, digest: Uint8Array }} loaded */
   async #describe(url, { bytes, digest }) {
-    const addresses = addressesIn(new TextDecoder().decode(bytes), url);
+    const text = new TextDecoder().decode(bytes);
+    const addresses = addressesIn(text, url);
     const named = await Promise.all(addresses.map((each) => this.#fileAt(each)));
     const fragments = addresses.map((each) => this.#fragments.get(each)).filter((each) => each !== undefined);
     const playlist = { path: this.#pathOf(url), sizeBytes: bytes.length, digest };
@@ -254,7 +274,7 @@ export class PresentationWatch {
       named: named.filter((file) => file !== null),
       ...(fragments.every((each) => each !== null) && { fragments }),
       isEntry: url === this.#entry,
-      isHlsMedia: false,
+      isHlsMedia: /^#EXT-X-TARGETDURATION:/m.test(text),
       // Players notice themselves that a named file is not there.
       names: [],
     };

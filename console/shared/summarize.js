@@ -66,7 +66,9 @@ function leftOpen({ publication }                                   )         {
       : ` ${untimed} fragments do not say when they play: playlists may cut them or show them at another time.`;
   const left = publication?.renditions_not_offered;
   const unoffered = left === undefined ? '' : ` The chosen entries leave out ${left} of the signed renditions.`;
-  return [...alone, ...(unordered ?? []), unknown, unoffered, apart].join('');
+  const names = publication?.playlists_absent?.map((playlist) => `"${playlist}"`) ?? [];
+  const absent = names.length === 0 ? '' : ` Signed with it, and not found here: ${names.join(', ')}.`;
+  return [...alone, ...(unordered ?? []), unknown, unoffered, apart, absent].join('');
 }
 
 function unchanged(ofFile        , { codes, publication }                               )         {

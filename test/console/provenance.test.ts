@@ -129,6 +129,22 @@ describe('the player', () => {
       }
     });
 
+    test('says that a playlist of media stands alone whose main playlist is gone, and not while that is there', async () => {
+      const main = join(output, 'master.m3u8');
+      const unchanged = 'Unchanged: media, playlists, text and pictures are as they were signed.';
+      {
+        await using page = await open('media_0.m3u8');
+        await card(page).getByText(unchanged).waitFor();
+      }
+      await rename(main, `${main}.aside`);
+      try {
+        await using page = await open('media_0.m3u8');
+        await page.getByRole('alert').getByText('Not as signed: "master.m3u8"').waitFor();
+      } finally {
+        await rename(`${main}.aside`, main);
+      }
+    });
+
     test('turns a fragment red that holds a box which no hash covers, and in which players may find media', async () => {
       const path = join(output, 'fragment-0-1.m4s');
       const before = await readFile(path);
