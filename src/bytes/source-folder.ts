@@ -23,6 +23,8 @@ export interface SourceFolder {
   /** URL of the folder, ending in `/`, where it has one. */
   readonly baseUrl?: string;
   open(path: string, signal: AbortSignal): Promise<ByteSource>;
+  /** Tells whether there is a file that `files` lacks. Absent where `files` is all that there is. */
+  hides?(path: string, signal: AbortSignal): Promise<boolean>;
   /** Releases the folder, apart from opened files. Safe to call again. */
   close(): Promise<void>;
 }

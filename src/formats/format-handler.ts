@@ -86,6 +86,8 @@ export interface MediaLayout {
   readonly xmp: ByteRange | null;
   /** Tells whether players find media in bytes of an element at an offset. Absent where they do not look into elements. */
   holdsMedia?(bytes: Uint8Array, offset: number): boolean;
+  /** Tells whether an index of the file leads players into a range of it. Absent where formats have no such index. */
+  leadsInto?(range: ByteRange, source: ByteSource, signal: AbortSignal): Promise<boolean>;
   /** Boxes beside those for media in which players find media all the same; a hash may leave them out. */
   readonly strayMedia?: readonly StrayBox[];
   /** Warnings for the result of the input. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -114,6 +114,28 @@ describe('the presentation of a publication', () => {
       const verification = await verify(address);
       assert.deepEqual(told(verification), { state: 'valid', presentation: 'as_signed', first: [] }, address);
     }
+  });
+
+  test('is changed where a page in the folder stands in place of its listing, and leaves a playlist out', async (t) => {
+    const root = copyOf(packaged, (copy) => {
+      const names = readdirSync(copy, { withFileTypes: true })
+        .map((entry) => `${entry.name}${entry.isDirectory() ? '/' : ''}`)
+        .filter((name) => name !== 'manifest.mpd');
+      const sizeOf = (name: string): string | number => (name.endsWith('/') ? '-' : statSync(join(copy, name)).size);
+      const links = names.map((name) => `<a href="${name}">${name}</a>  27-Nov-2026 10:00  ${sizeOf(name)}\n`).join('');
+      const title = 'Index of /html/';
+      const page = `<html><head><title>${title}</title></head><body><h1>${title}</h1><pre>${links}</pre></body></html>`;
+      writeFileSync(join(copy, 'index.html'), page);
+    });
+    const nginx = await startNginx(root);
+    t.after(() => nginx.stop());
+    const verification = await verify(`${nginx.base}/html/`);
+    assert.deepEqual([verification.state, verification.publication?.presentation], ['invalid', 'changed']);
+    const unlisted = verification.publication?.first.filter(({ kind }) => kind === 'unreadable');
+    assert.deepEqual(
+      unlisted?.map(({ part, file }) => [part, file]),
+      [['playlist', 'manifest.mpd']],
+    );
   });
 
   test('is changed where subtitles are rewritten, and the playlist that names them is told', async () => {

@@ -5,6 +5,7 @@ import { AppError } from '#errors/app-error.ts';
 import type { FormatHandler, MediaLayout } from '../format-handler.ts';
 import { type EmbeddingPlan, placeholderDataHash, planDataHash } from '../hard-binding.ts';
 import { type ManifestElement, onlyReadableAlone } from '../manifest-element.ts';
+import { indexLeadsInto } from './avi-index.ts';
 import {
   CHUNK_HEADER_SIZE_BYTES,
   endOf,
@@ -104,7 +105,10 @@ export const riff: FormatHandler<RiffLayout> = {
       hasVideo: form.hasVideo,
       manifest: payloadOf(riffChunks.chunks.find(({ id }) => id === MANIFEST_CHUNK_ID)),
       elements: elementsOf(riffChunks),
-      ...(form === AVI && { holdsMedia: (bytes, offset) => holdsMedia(bytes, source.sizeBytes - offset, streamCount) }),
+      ...(form === AVI && {
+        holdsMedia: (bytes, offset) => holdsMedia(bytes, source.sizeBytes - offset, streamCount),
+        leadsInto: (range, file, stop) => indexLeadsInto(file, riffChunks.chunks, range, stop),
+      }),
       xmp: payloadOf(riffChunks.chunks.find(({ id }) => XMP_CHUNK_IDS.includes(id))),
     };
   },

@@ -58,8 +58,12 @@ export class HttpFolderFiles {
     this.#files.set(path, { url, version, mayBeMissing });
   }
 
-  /** Requests unknown sizes and returns the folder. Files that the server does not have are left out. Throws `FOLDER_EMPTY`. */
-  async folder(signal: AbortSignal): Promise<SourceFolder> {
+  /**
+   * Requests unknown sizes and returns the folder. Files that the server does not have are left out. `search` is the query of files that
+   * a page listed, which may leave some out: somebody may have put it there. It is null for files that playlists name. Throws
+   * `FOLDER_EMPTY`.
+   */
+  async folder(search: string | null, signal: AbortSignal): Promise<SourceFolder> {
     const unknown = [...this.#files].filter(([, { version }]) => version === null);
     await mapConcurrent(unknown, MAX_CONCURRENT_PROBES, async ([path, file]) => {
       file.version = await this.#probe(file, signal);
@@ -70,7 +74,14 @@ export class HttpFolderFiles {
     const sizeBytes = [...this.#files.values()].reduce((sum, { version }) => sum + (version?.sizeBytes ?? 0), 0);
     if (sizeBytes > maxBytes) throw this.tooLarge('bytes', maxBytes);
     if (this.#files.size === 0) throw new AppError('FOLDER_EMPTY', { path: this.#shownPath });
-    return new HttpFolder(this.#context, this.#files as ReadonlyMap<string, ListedFile>);
+    const folder = new HttpFolder(this.#context, this.#files as ReadonlyMap<string, ListedFile>);
+    if (search === null) return folder;
+    const hides = async (path: string, stop: AbortSignal): Promise<boolean> => {
+      const url = new URL(path.split('/').map(encodeURIComponent).join('/'), folder.baseUrl);
+      url.search = search;
+      return !this.#files.has(path) && (await this.#probe({ url, version: null, mayBeMissing: true }, stop)) !== null;
+    };
+    return Object.assign(folder, { hides });
   }
 
   /** Returns the folder while its files are still being found by following references. */

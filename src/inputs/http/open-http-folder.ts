@@ -120,7 +120,7 @@ class FolderOpening {
     baseUrl.search = '';
     const files = new HttpFolderFiles(this.#contextAt(baseUrl));
     await this.#list(files, baseUrl, entries, url.search);
-    return await files.folder(this.#context.signal);
+    return await files.folder(url.search, this.#context.signal);
   }
 
   /**
@@ -136,7 +136,7 @@ class FolderOpening {
     const entryPath = depth > 0 ? path : nameOfUrl(url.href) || 'playlist';
     files.add(entryPath, url, null);
     await this.#crawl(files.unlisted(), entryPath, this.#context.signal);
-    return await files.folder(this.#context.signal);
+    return await files.folder(null, this.#context.signal);
   }
 
   /**

@@ -127,7 +127,7 @@ function hasKnownHeaders(store: Uint8Array, label: string | undefined): boolean 
 
 /** Tells whether an element holds a manifest store that can be read in one way, then zeros, and nothing that plays. */
 async function holdsStoreAlone(
-  { content }: ManifestElement,
+  { content, ...element }: ManifestElement,
   { source, layout, label }: AcceptedFile,
   signal: AbortSignal,
 ): Promise<boolean> {
@@ -135,6 +135,7 @@ async function holdsStoreAlone(
   const bytes = await readRange(source, content.offset, Math.min(content.length, MAX_STORE_BYTES), signal);
   const store = parseJumbf(bytes);
   if (store?.label !== 'c2pa') return false;
+  if (await layout?.leadsInto?.(element, source, signal)) return false;
   const { holdsMedia } = layout ?? {};
   // Signed bytes may look like media by chance: a manifest's label is random, and so are hashes.
   if (holdsMedia !== undefined && unsignedParts(store, label).some((part) => holdsMedia(part, content.offset)))

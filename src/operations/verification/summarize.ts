@@ -174,6 +174,7 @@ function differenceInWords({ part, kind, file, line, problem }: PublicationVerif
   if (file === undefined) return 'the playlists, or the files that they name, are not the signed ones';
   if (part === 'files') return `files that "${file}" names were changed`;
   if (kind === 'added') return `"${file}" was added`;
+  if (kind === 'unreadable') return `"${file}" is there, and the listing of its folder lacks it`;
   return kind === 'missing' ? `"${file}" is missing` : `"${file}" was changed`;
 }
 

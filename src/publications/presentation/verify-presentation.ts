@@ -79,7 +79,7 @@ export async function verifyPresentation(
   }
   const documents = new Map(playlists.map((document) => [document.path, document]));
   const files = new FileHashes(folder, documents, signal);
-  const compared = await mapConcurrent(groups, 1, async ({ manifest, entries: own }): Promise<VerifiedPresentation> => {
+  const verdicts = await mapConcurrent(groups, 1, async ({ manifest, entries: own }): Promise<VerifiedPresentation> => {
     const { presentation, bindings } = manifest;
     if (presentation === null) return NOT_SIGNED;
     if ('problem' in presentation) return unread(presentation);
@@ -99,11 +99,16 @@ export async function verifyPresentation(
       return { ...playlist, ...positions, isEntry: isEntry.has(playlist.path), isHlsMedia, names };
     });
     const others = presented.filter((path) => !paths.has(path));
-    const { differences, absent } = comparePresentation(presentation, all, others);
+    const compared = comparePresentation(presentation, all, others);
+    const hidden = new Set<string>();
+    for (const path of compared.absent) if (await folder.hides?.(path, signal)) hidden.add(path);
+    const unlisted = [...hidden].map((playlist) => ({ part: 'playlist', kind: 'unreadable', playlist }) as const);
+    const differences = [...compared.differences, ...unlisted];
+    const absent = compared.absent.filter((path) => !hidden.has(path));
     return { state: differences.length === 0 ? 'as_signed' : 'changed', differences, absent, problems: [] };
   });
   return joined([
-    ...compared,
+    ...verdicts,
     ...(mixed.length > 0 ? [{ ...NOT_SIGNED, state: 'changed' as const, differences: mixed }] : []),
   ]);
 }
