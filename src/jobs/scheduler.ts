@@ -36,9 +36,9 @@ export interface SchedulerOptions {
   readonly log: Log;
   /** Bound on inputs that run at once, of all jobs together; 0 when this node runs none. */
   readonly maxRunningInputs: number;
-  /** Inputs of one job that run at once on this node. */
+  /** Inputs of one job that run at once on this node (`worker.default_max_files_parallel`). */
   readonly maxRunningInputsPerJob: number;
-  /** Jobs that have running inputs at once on this node. */
+  /** Jobs that have running inputs at once on this node (`worker.max_concurrent_batches`). */
   readonly maxRunningJobs: number;
   /** Bound on waiting inputs (`worker.queue_capacity`). */
   readonly capacity: number;
