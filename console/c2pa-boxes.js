@@ -61,12 +61,17 @@ export async function holdsUnsigned(part) {
 }
 
 const MERKLE_KEYS = ['uniqueId', 'localId', 'location', 'hashes'];
+/** Digests of a proof, and the bytes of one, as the service bounds them (`stored-maps.ts`). */
+const MAX_PROOF_DIGESTS = 24;
+const MAX_DIGEST_BYTES = 64;
 
 /** Returns true where a Merkle box holds a location with its proof, and nothing else. @param {Uint8Array} content */
 function isPlain(content) {
   try {
     const stored = decode(content, { strict: true, allowIndefinite: false, rejectDuplicateMapKeys: true });
-    return Object.keys(stored).every((key) => MERKLE_KEYS.includes(key));
+    const areKnown = Object.keys(stored).every((key) => MERKLE_KEYS.includes(key));
+    const proof = /** @type {Uint8Array[]} */ (stored.hashes ?? []);
+    return areKnown && proof.length <= MAX_PROOF_DIGESTS && proof.every(({ length }) => length <= MAX_DIGEST_BYTES);
   } catch {
     return false;
   }

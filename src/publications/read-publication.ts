@@ -133,7 +133,7 @@ async function refuseAmbiguousCarried(
   paths: readonly string[],
   signal: AbortSignal,
 ): Promise<Warning[]> {
-  // What is not there is no concern of signing: nothing plays it.
+  // Keeps addresses of files that are not there: signing need not refuse them, because nothing plays them.
   const index = new FolderIndex(folder, 'keep');
   const playlists: PlaylistDocument[] = [];
   for (const path of paths) {

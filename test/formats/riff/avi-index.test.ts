@@ -40,7 +40,7 @@ async function leadsIntoLast(...chunks: readonly Buffer[]): Promise<boolean> {
 const first = riffChunk('00wb', Buffer.alloc(20));
 const last = riffChunk('C2PA', Buffer.alloc(100));
 const headers = list('hdrl');
-/** Where the first chunk of media stands behind the headers, by its distance from the type of its list. */
+/** The distance of the first chunk of media from the type of its list. */
 const FROM_LIST = 4;
 const MOVIE_AT = 12 + headers.length + 8;
 
