@@ -2,16 +2,14 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { loginNeeded } from './api.js';
 import { html } from './html.js';
-import { outputAddress } from './outputs.js';
 import { Provenance } from './provenance.js';
 import { LARGE_FILE_BYTES, readFile } from './reader.js';
 import { linkTo, route } from './router.js';
 import { sizeText } from './text.js';
-import { inputRef, locateOutput, verifyByService } from './verify-by-service.js';
+import { inputRef, locateOutput, verifyByService, verifyOutput } from './verify-by-service.js';
 
 /**
  * @typedef {import('./reader.js').Reading} Reading
- * @typedef {import('./verify-by-service.js').InputRef} InputRef
  *
  * @typedef {object} Subject what is inspected
  * @property {string} name
@@ -71,14 +69,10 @@ function useInspection() {
       if (!signal.aborted) problem.value = /** @type {Error} */ (error).message;
     }
   };
-  /** @param {InputRef} input @param {AbortSignal} signal */
-  const byService = (input, signal) =>
-    verifyByService(input, {
-      signal,
-      onProgress: ({ progress }) => {
-        if (progress) share.value = progress.fraction;
-      },
-    });
+  /** @param {import('./api.js').Job} job */
+  const onProgress = ({ progress }) => {
+    if (progress) share.value = progress.fraction;
+  };
   return {
     ...{ subject, reading, problem, share, isLarge },
     dropped: (/** @type {File} */ file) =>
@@ -90,30 +84,20 @@ function useInspection() {
     named: (/** @type {string} */ address, /** @type {boolean} */ isFolder) =>
       run((signal) => {
         subject.value = { name: address.split('/').at(-1) || address, address, by: 'service' };
-        return byService(inputRef(address, isFolder), signal);
+        return verifyByService(inputRef(address, isFolder), { signal, onProgress });
       }),
     output: (/** @type {string} */ job, /** @type {string} */ index, /** @type {string | null} */ path) =>
       run(async (signal) => {
-        const { input, name, address, file } = await locateOutput(job, index, path);
+        const located = await locateOutput(job, index, path);
+        const { name, address, file } = located;
         const sizeBytes = file && { sizeBytes: file.size_bytes };
         subject.value = { name, address, ...sizeBytes, by: 'service' };
-        try {
-          return await byService(input, signal);
-        } catch (error) {
-          // If the service may not read its own outputs as inputs, the browser fetches and reads them.
-          if (signal.aborted || file === undefined || file.size_bytes > LARGE_FILE_BYTES) throw error;
+        const onFetch = () => {
           subject.value = { name, ...sizeBytes, by: 'browser' };
-          return await readFile(await fetchOutput(outputAddress(job, index, file.path), signal), name, signal);
-        }
+        };
+        return await verifyOutput(located, { signal, onProgress, onFetch });
       }),
   };
-}
-
-/** @param {string} address @param {AbortSignal} signal */
-async function fetchOutput(address, signal) {
-  const response = await fetch(address, { signal });
-  if (!response.ok) throw new Error(`The service answered with status ${response.status}.`);
-  return await response.blob();
 }
 
 /** @param {{ subject: Subject, job: string | null, index: string }} props */

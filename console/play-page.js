@@ -5,12 +5,12 @@ import { html } from './html.js';
 import { entryOf, listOutput, outputAddress } from './outputs.js';
 import { Provenance } from './provenance.js';
 import { PublicationPlayer } from './publication-player.js';
-import { isIntact, LARGE_FILE_BYTES, readFile } from './reader.js';
+import { isIntact } from './reader.js';
 import { linkTo, route } from './router.js';
 import { StateMark } from './state-mark.js';
 import { clockText } from './text.js';
 import { fragmentAt, Timeline } from './timeline.js';
-import { locateOutput, verifyByService } from './verify-by-service.js';
+import { locateOutput, readAddress, verifyOutput } from './verify-by-service.js';
 
 /**
  * @typedef {import('./reader.js').Reading} Reading
@@ -74,7 +74,7 @@ function FileView({ name, source }) {
   const unplayable = useSignal(false);
   useEffect(() => {
     const gone = new AbortController();
-    readSource(source, name, gone.signal).then(
+    verifyFile(source, name, gone.signal).then(
       (found) => {
         reading.value = found;
       },
@@ -101,20 +101,14 @@ function FileView({ name, source }) {
 }
 
 /**
- * Reads a file in the browser; a large one is verified by the service, where it is an output.
+ * Has the service verify an output, whose bytes no hash covers too; the browser reads a file that is none.
  * @param {Source} source
  * @param {string} name
  * @param {AbortSignal} signal
  */
-async function readSource({ address, job, index, path }, name, signal) {
-  const response = await fetch(address, { signal });
-  if (!response.ok) throw new Error(`The service answered with status ${response.status}.`);
-  if (Number(response.headers.get('content-length')) <= LARGE_FILE_BYTES)
-    return await readFile(await response.blob(), name, signal);
-  await response.body?.cancel();
-  if (job === null) throw new Error('It is too large to be fetched by a browser. Inspect verifies it as a file.');
-  const { input } = await locateOutput(job, index, path);
-  return await verifyByService(input, { signal, onProgress: () => undefined });
+async function verifyFile({ address, job, index, path }, name, signal) {
+  if (job === null) return await readAddress(address, name, signal);
+  return await verifyOutput(await locateOutput(job, index, path), { signal });
 }
 
 /** @param {{ name: string, source: Source }} props */

@@ -19,6 +19,10 @@ export const LARGE_FILE_BYTES = 1_000_000_000;
 /** The code that the service gives media that no hash covers. */
 const UNBOUND = 'assertion.bmffHash.additionalExclusionsPresent';
 
+/** What the official reader does not look for, and the service does (`left-out.ts`). */
+const NOT_LOOKED_AT =
+  'This browser did not look for media in the bytes that the signature leaves out: have the service verify the file by its path or address.';
+
 /** @type {Worker | undefined} */
 let worker;
 let lastId = 0;
@@ -28,7 +32,7 @@ const waiting = new Map();
 let trust;
 
 /**
- * Validates a file with the official reader. Nothing leaves the browser. Throws an Error that says why there is nothing to judge.
+ * Validates a file with the official reader, and says what that does not look at. Nothing leaves the browser. Throws an Error that says why there is nothing to judge.
  * @param {Blob} file
  * @param {string} name
  * @param {AbortSignal} signal
@@ -41,7 +45,10 @@ export async function readFile(file, name, signal) {
       `"${name}" is none of the media that the reader knows: it begins like none of their formats. A manifest in a file of its own (.c2pa) is found by the service: verify it there.`,
     );
   }
-  return await read({ mediaType, blob: file, detailed: true }, signal);
+  const reading = await read({ mediaType, blob: file, detailed: true }, signal);
+  if (!isIntact(reading)) return reading;
+  const { verification, ...rest } = reading;
+  return { ...rest, verification: { ...verification, summary: `${verification.summary} ${NOT_LOOKED_AT}` } };
 }
 
 /**

@@ -1,5 +1,6 @@
 import { call } from './api.js';
-import { listOutput } from './outputs.js';
+import { listOutput, outputAddress } from './outputs.js';
+import { LARGE_FILE_BYTES, readFile } from './reader.js';
 
 /**
  * @typedef {import('./api.js').Job} Job
@@ -12,7 +13,7 @@ const LOOK_INTERVAL_MS = 250;
 /**
  * Has the service verify an input, and waits for what it says. Throws the input's error as the service words it.
  * @param {InputRef} input
- * @param {{ signal: AbortSignal, onProgress: (job: Job) => void }} options
+ * @param {{ signal: AbortSignal, onProgress?: (job: Job) => void }} options
  * @returns {Promise<Reading>}
  */
 export async function verifyByService(input, { signal, onProgress }) {
@@ -29,14 +30,43 @@ export async function verifyByService(input, { signal, onProgress }) {
       return { verification: result.verification, raw: new Blob([text]) };
     }
     if (job.status === 'failed') throw new Error(result?.error ?? 'The service could not verify it.');
-    onProgress(job);
+    onProgress?.(job);
     await new Promise((resolve) => setTimeout(resolve, LOOK_INTERVAL_MS));
     signal.throwIfAborted();
   }
 }
 
 /**
- * Returns how the service itself refers to an output, or to a file of a publication, and what the browser can read of it.
+ * Has the service verify an output. Where it may not read its own outputs as inputs, the browser fetches the file and reads it.
+ * @param {Awaited<ReturnType<typeof locateOutput>>} output
+ * @param {{ signal: AbortSignal, onProgress?: (job: Job) => void, onFetch?: () => void }} options
+ * @returns {Promise<Reading>}
+ */
+export async function verifyOutput({ input, name, file, copy }, { onFetch, ...options }) {
+  try {
+    return await verifyByService(input, options);
+  } catch (error) {
+    if (options.signal.aborted || file === undefined || file.size_bytes > LARGE_FILE_BYTES) throw error;
+    onFetch?.();
+    return await readAddress(copy, name, options.signal);
+  }
+}
+
+/**
+ * Fetches a file from this service and reads it in the browser.
+ * @param {string} address
+ * @param {string} name
+ * @param {AbortSignal} signal
+ */
+export async function readAddress(address, name, signal) {
+  const response = await fetch(address, { signal });
+  if (!response.ok) throw new Error(`The service answered with status ${response.status}.`);
+  return await readFile(await response.blob(), name, signal);
+}
+
+/**
+ * Returns how the service itself refers to an output, or to a file of a publication, and what the browser can read of it: a file, by
+ * the address `copy`.
  * @param {string} jobId
  * @param {string} index
  * @param {string | null} path of a file in a publication
@@ -53,7 +83,8 @@ export async function locateOutput(jobId, index, path) {
   const isFolder = own === undefined && path === null;
   if (file === undefined && (!isFolder || listed.length === 0)) throw new Error('The output is not there any more.');
   const address = own === undefined && path !== null ? `${output}/${path}` : output;
-  return { input: inputRef(address, isFolder), name: address.split('/').at(-1) ?? '', address, file };
+  const copy = outputAddress(jobId, index, file?.path ?? '');
+  return { input: inputRef(address, isFolder), name: address.split('/').at(-1) ?? '', address, file, copy };
 }
 
 /**

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { appendFile, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { assertAccessible } from './browser.ts';
@@ -52,6 +52,20 @@ describe('the page that inspects', () => {
     await page.locator('.verdict .state.none').waitFor();
     assert.deepEqual(sent, []);
   });
+});
+
+test('a file with a box that no hash covers, and in which players may find media, is invalid where the service can look', async () => {
+  const { job_id: id, output } = await pages.sign('/v2/sync/c2pa/video', join(SAMPLES, 'evening-light.mp4'));
+  // An index of fragments that holds another box.
+  await appendFile(output, Buffer.from('000000106d6672610000000866726565', 'hex'));
+  for (const name of ['play', 'inspect']) {
+    await using page = await pages.open(`#/${name}?job=${id}&index=0`);
+    await page.locator('.verdict .state.invalid').waitFor();
+  }
+  await using page = await pages.open('#/inspect');
+  await drop(page, output);
+  await page.locator('.verdict .state.trusted').waitFor();
+  await card(page).getByText('This browser did not look for media in the bytes').waitFor();
 });
 
 describe('the player', () => {
