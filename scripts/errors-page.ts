@@ -1,6 +1,7 @@
 // `npm run docs`: writes docs/errors.md from the catalogue. A test fails where the page is not what this writes.
 import { writeFileSync } from 'node:fs';
 import { catalogue, warningCatalogue } from '#errors/catalogue.ts';
+import type { DependencyKind, ErrorClass } from '#errors/entry.ts';
 
 const PAGE = new URL('../docs/errors.md', import.meta.url);
 
@@ -13,7 +14,8 @@ line, and one of the codes of the API, which stands in \`error_code\` or \`error
 and what to do; words in ‹brackets› stand for what it names, and ‹n› for a number.
 
 Errors marked with "↻" may pass without anybody changing anything: the service tries the input again by itself, and a
-request can be sent again.
+request can be sent again. Errors marked with "⏸" say that a part of the deployment is away: the input waits until it is back, for
+\`jobs.outage_hours\` at most. With "(⏸)" it waits only where the service cannot use that part itself when it tries.
 
 [Warnings](#warnings) have reasons of their own, in \`warning_details[].reason\` of a result entry. They stand beside an output
 that was made all the same; with \`params.strict\`, packaging fails instead.
@@ -53,7 +55,8 @@ const KNOWN_DETAILS = {
 
 /** The columns of an error or a warning. */
 interface Row {
-  readonly transient?: boolean;
+  readonly class?: ErrorClass;
+  readonly dependencies?: readonly DependencyKind[];
   readonly message: (details: object) => string;
 }
 
@@ -77,7 +80,13 @@ function rowOf(reason: string, entry: Row): string {
   const message = messageOf(entry)
     .replaceAll('|', '\\|')
     .replaceAll(/\s*\n\s*/g, ' ');
-  return `| \`${reason}\`${entry.transient ? ' ↻' : ''} | ${message} |`;
+  return `| \`${reason}\`${markOf(entry)} | ${message} |`;
+}
+
+function markOf({ class: errorClass, dependencies = [] }: Row): string {
+  if (errorClass === 'retry') return ' ↻';
+  if (errorClass === 'outage') return ' ⏸';
+  return dependencies.length > 0 ? ' (⏸)' : '';
 }
 
 /** Returns a message with names of details in place of their values: with the first stand-ins that make a whole text. */

@@ -150,6 +150,9 @@ const databaseUrl = z
     'must be a URL such as postgres://user@host:5432/database, with special characters in the password percent-encoded',
   );
 
+/** A year. */
+const MAX_OUTAGE_HOURS = 8_760;
+
 const jobs = z
   .strictObject({
     data_dir: path.default('./.artifacts/data'),
@@ -157,6 +160,7 @@ const jobs = z
     database_url: databaseUrl.exactOptional(),
     role: z.enum(['all', 'api', 'worker']).default('all'),
     retention_hours: z.int().min(1).max(MAX_RETENTION_HOURS).default(168),
+    outage_hours: z.number().min(0).max(MAX_OUTAGE_HOURS).default(24),
   })
   .refine(({ role, database_url: databaseUrl }) => role === 'all' || databaseUrl !== undefined, {
     error: 'needs jobs.database_url: nodes with different roles share one PostgreSQL database; or leave it at "all"',

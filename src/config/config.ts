@@ -46,6 +46,7 @@ const SHOWN_KEYS = [
   'jobs.scratch_dir',
   'jobs.role',
   'jobs.retention_hours',
+  'jobs.outage_hours',
   'worker.queue_capacity',
   'worker.max_inputs_per_job',
   'worker.max_concurrent_batches',

@@ -99,6 +99,25 @@ export const jobProgress = z
   .meta({ id: 'JobProgress', description: 'How far a job is that has not ended.' });
 export type JobProgress = z.infer<typeof jobProgress>;
 
+export const waitingFor = z
+  .object({
+    dependency: z
+      .string()
+      .describe(
+        'The part of the deployment that is away: its kind and, for admins, behind a colon its name, such as `output_bucket:media`.',
+      ),
+    reason: z.string().describe('A stable name of what one of the inputs met.'),
+    message: z.string().describe('The same for people.'),
+    since: timestamp.describe('When the first of the inputs met it.'),
+    inputs: z.int().min(1).describe('The number of inputs that wait for it.'),
+  })
+  .meta({
+    id: 'WaitingFor',
+    description:
+      'What inputs of a job wait for: they have not failed, and go on by themselves when it is back. Absent where none waits for anything but its turn.',
+  });
+export type WaitingFor = z.infer<typeof waitingFor>;
+
 export const jobResultResponse = z
   .object({
     job_id: z.string(),
@@ -123,6 +142,7 @@ export const jobResultResponse = z
     results: z.array(jobResultEntry).describe('One entry for each input; empty until the job has ended.'),
     timing: jobTiming,
     progress: jobProgress.exactOptional(),
+    waiting_for: z.array(waitingFor).exactOptional(),
   })
   .meta({
     id: 'JobResultResponse',

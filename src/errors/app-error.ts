@@ -1,5 +1,5 @@
 import { catalogue, type DetailsOf, type Reason } from './catalogue.ts';
-import type { ApiErrorCode, CatalogueEntry } from './entry.ts';
+import type { ApiErrorCode, CatalogueEntry, DependencyKind, ErrorClass } from './entry.ts';
 
 /** The location of a fault in a request or job; the fields become `error.details` of the error body. */
 export interface ErrorLocation {
@@ -42,14 +42,18 @@ export class AppError<R extends Reason = Reason> extends Error {
     return catalogue[this.reason].code;
   }
 
-  /** True where trying the same input again later may help. */
-  get transient(): boolean {
-    return catalogue[this.reason].transient;
+  get class(): ErrorClass {
+    return catalogue[this.reason].class;
   }
 
-  /** True where whoever runs the service has to do something. */
-  get operational(): boolean {
-    return catalogue[this.reason].operational;
+  /** The kinds of dependencies that may be the cause. */
+  get dependencies(): readonly DependencyKind[] {
+    return catalogue[this.reason].dependencies;
+  }
+
+  /** True where trying the same again later may help. */
+  get isTransient(): boolean {
+    return this.class === 'retry' || this.class === 'outage';
   }
 
   /** The message that a caller may read. */

@@ -21,13 +21,36 @@ export type ApiErrorCode =
 export const STORE_UNUSABLE =
   'The job store cannot be used just now. Nothing that was accepted is lost: try again later. The log of the service says more.';
 
+/**
+ * The class of a reason, which decides what becomes of an input that fails with it:
+ * - `request`: the request or its source is at fault; the input fails at once
+ * - `retry`: the same input may succeed soon (a server of somebody else, another node); it runs again a few times
+ * - `outage`: a dependency of the service is away; the input waits until that is back
+ * - `service`: the service or its host is at fault (a bug, a program that is missing, a budget); the input fails at once
+ */
+export type ErrorClass = 'request' | 'retry' | 'outage' | 'service';
+
+/** The kinds of parts of a deployment that inputs wait for while one is away. */
+export const DEPENDENCY_KINDS = [
+  'input_bucket',
+  'output_bucket',
+  'input_folder',
+  'output_folder',
+  'scratch_folder',
+  'time_stamp_authority',
+  'signer',
+] as const;
+export type DependencyKind = (typeof DEPENDENCY_KINDS)[number];
+
 /** One row of the catalogue: what a reason means to the caller, and whether trying again can help. */
 export interface CatalogueEntry<Details extends object> {
   readonly code: ApiErrorCode;
-  /** True where the same input may succeed later without anybody changing it (network, a full queue). */
-  readonly transient: boolean;
-  /** True where the host, its programs or its rights are the cause, not the request: whoever runs the service is warned. */
-  readonly operational: boolean;
+  readonly class: ErrorClass;
+  /**
+   * The kinds of dependencies that may be the cause. With the class `request` the reason is an outage where the probe of one of
+   * them fails, too.
+   */
+  readonly dependencies: readonly DependencyKind[];
   /** States what was wrong, where, and what to do, in one or two sentences. Never holds a secret. */
   readonly message: (details: Details) => string;
   /**
@@ -45,13 +68,16 @@ export function entry<Details extends object>(
   code: ApiErrorCode,
   message: (details: Details) => string,
   {
-    transient = false,
-    operational = code === 'INTERNAL_ERROR',
+    class: errorClass = code === 'INTERNAL_ERROR' ? 'service' : 'request',
+    dependencies = [],
     callersSee,
-  }: Partial<Pick<CatalogueEntry<Details>, 'transient' | 'operational' | 'callersSee'>> = {},
+  }: Partial<Pick<CatalogueEntry<Details>, 'class' | 'dependencies' | 'callersSee'>> = {},
 ): CatalogueEntry<Details> {
-  return { code, transient, operational, message, callersSee };
+  return { code, class: errorClass, dependencies, message, callersSee };
 }
+
+/** The kinds of buckets, for reasons of S3 that do not tell which side they are about. */
+export const BUCKETS: readonly DependencyKind[] = ['input_bucket', 'output_bucket'];
 
 /** One row of the catalogue of warnings: the sentence that tells what happened, where, and what can be done. */
 export interface WarningEntry<Details extends object> {

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import type { Config } from '#config/config.ts';
 import { RELEASE } from '#config/release.ts';
+import type { ListedJob } from '#contract/job-list.ts';
 import type { Readiness } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Log } from '#telemetry/logger.ts';
@@ -24,6 +25,9 @@ import {
   withRunning,
 } from './job.ts';
 import { JobIds } from './job-ids.ts';
+import { needsOf } from './outages/dependencies.ts';
+import type { Probe } from './outages/outages.ts';
+import { withoutNames, withWaiting } from './outages/waiting-for.ts';
 import type { JobEngine } from './queue/job-queue.ts';
 import { openSqliteEngine } from './queue/sqlite-queue.ts';
 import { outputPathsIn, type ResultEntry } from './result-entries.ts';
@@ -54,6 +58,8 @@ export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signe
   readonly clearStagings?: (attempt?: InputAttempt) => Promise<void>;
   /** Called when the embedded store cannot be used any more (`STORE_LOST`): only a new start opens it again. */
   readonly storeLost?: (error: AppError) => void;
+  /** Uses a dependency for a moment, to find out whether it works; without one, all seem to work. */
+  readonly probe?: Probe;
   /** Sends a callback. */
   readonly post?: Post;
   readonly callbackLimits?: Partial<CallbackLimits>;
@@ -125,7 +131,8 @@ export class Jobs {
     scheduler.capacity.reserve(count);
     let known: KnownJob | null;
     try {
-      known = await store.submitJob({ ...submission, jobId, queuedAt: new Date() });
+      const needs = needsOf(submission, this.#options.config);
+      known = await store.submitJob({ ...submission, jobId, queuedAt: new Date(), needs });
     } catch (error) {
       scheduler.capacity.release(count);
       throw error;
@@ -166,7 +173,8 @@ export class Jobs {
 
   /** Returns a page of jobs, newest first. */
   async list(filter: JobFilter): Promise<JobPage> {
-    return this.#withRunning(await this.#running().store.listJobs(filter));
+    const { jobs, more } = await this.#asNow(await this.#running().store.listJobs(filter));
+    return { jobs: jobs.map((job) => seenBy(job, filter)), more };
   }
 
   /** Returns the events of a job until it has finished or the signal is aborted; null when there is none in the scope. */
@@ -176,19 +184,24 @@ export class Jobs {
     scope: JobScope = {},
   ): Promise<AsyncGenerator<JobEvent, void, void> | null> {
     const { feed } = this.#running();
-    return (await this.find(jobId, scope)) === null ? null : feed.follow(jobId, signal);
+    if ((await this.find(jobId, scope)) === null) return null;
+    return mapped(feed.follow(jobId, signal), ({ type, job }) => ({ type, job: seenBy(job, scope) }));
   }
 
   /** Returns the changes of the list of jobs until the signal is aborted. */
   changes(signal: AbortSignal, scope: JobScope = {}): AsyncGenerator<ListEvent, void, void> {
-    return this.#running().listFeed.follow(scope, signal);
+    return mapped(this.#running().listFeed.follow(scope, signal), (event) =>
+      event.type === 'jobs' ? { ...event, jobs: event.jobs.map((job) => seenBy(job, scope)) } : event,
+    );
   }
 
   /** Returns a job as it is now; null when there is none in the scope. */
   async find(jobId: string, scope: JobScope = {}): Promise<JobSnapshot | null> {
     const { store, scheduler } = this.#running();
     const job = await store.findJob(jobId, scope);
-    return job === null ? null : withRunning(job, scheduler.progressOf(jobId));
+    if (job === null) return null;
+    const [found = job] = await withWaiting([withRunning(job, scheduler.progressOf(jobId))], scheduler.outages, store);
+    return seenBy(found, scope);
   }
 
   /** Returns the request of a job, without the queries of its addresses; null where there is none in the scope. */
@@ -282,9 +295,11 @@ export class Jobs {
     await engine.closeStore();
   }
 
-  #withRunning({ jobs, more }: JobPage): JobPage {
-    const { scheduler } = this.#running();
-    return { jobs: jobs.map((job) => withRunning(job, scheduler.progressOf(job.job_id))), more };
+  /** Adds what the store does not have of jobs, or does not list: progress, and outages. */
+  async #asNow({ jobs, more }: JobPage): Promise<JobPage> {
+    const { scheduler, store } = this.#running();
+    const running = jobs.map((job) => withRunning(job, scheduler.progressOf(job.job_id)));
+    return { jobs: await withWaiting(running, scheduler.outages, store), more };
   }
 
   #running(): Engine {
@@ -317,7 +332,7 @@ export class Jobs {
       store,
       pool,
       scheduler,
-      listFeed: new ListFeed(async (since, limit) => this.#withRunning(await store.recentJobs(since, limit))),
+      listFeed: new ListFeed(async (since, limit) => this.#asNow(await store.recentJobs(since, limit))),
       queueState: new ThrottledQuery(() => store.queueState()),
       probe: new StoreProbe(() => store.probeWrite(), log),
       pruning: new Pruning(store, config.jobs.retention_hours, log),
@@ -329,7 +344,7 @@ export class Jobs {
     pool: WorkerPool,
     { waiters, feed, callbackSender }: Pick<Engine, 'waiters' | 'feed' | 'callbackSender'>,
   ): SchedulerOptions {
-    const { config, log, telemetry, clearStagings } = this.#options;
+    const { config, log, telemetry, clearStagings, probe = nothingToProbe } = this.#options;
     const notifyFinished = (jobId: string) => {
       waiters.finished(jobId);
       feed.finished(jobId);
@@ -342,6 +357,8 @@ export class Jobs {
       maxRunningInputsPerJob: config.worker.default_max_files_parallel,
       maxRunningJobs: config.worker.max_concurrent_batches,
       capacity: config.worker.queue_capacity,
+      probe,
+      outageHours: config.jobs.outage_hours,
       clearStagings: async (attempt) => clearStagings?.(attempt),
       runEnded: (report) => telemetry?.runEnded(report),
       jobFinishedElsewhere: notifyFinished,
@@ -373,9 +390,23 @@ export class Jobs {
   }
 }
 
+/** Returns a job as somebody in the scope sees it. */
+function seenBy<J extends ListedJob>(job: J, { caller }: JobScope): J {
+  return caller === undefined ? job : withoutNames(job);
+}
+
+async function* mapped<From, To>(
+  events: AsyncGenerator<From, void, void>,
+  change: (event: From) => To,
+): AsyncGenerator<To, void, void> {
+  for await (const event of events) yield change(event);
+}
+
 function replayOf({ jobId, status, digest }: KnownJob, asked: string | undefined): SubmittedJob {
   if (digest !== asked) throw new AppError('IDEMPOTENCY_KEY_REUSED', { jobId });
   return { job_id: jobId, status, replayed: true };
 }
+
+const nothingToProbe: Probe = () => Promise.resolve(null);
 
 const postNothing: Post = () => Promise.reject(new Error('nothing here sends callbacks'));

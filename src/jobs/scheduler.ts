@@ -6,6 +6,7 @@ import type { Log } from '#telemetry/logger.ts';
 import type { JobReport, RunReport } from '#telemetry/run-report.ts';
 import type { WorkerPool } from '#workers/worker-pool.ts';
 import { type InputAttempt, NO_PROGRESS, NOTHING_RUNNING, type RunningProgress } from './job.ts';
+import { type Outage, Outages, type Probe } from './outages/outages.ts';
 import type { JobEngine, JobQueue, LeaseRequest } from './queue/job-queue.ts';
 import { failedEntry } from './result-entries.ts';
 import { OutputPathRegistries } from './scheduling/output-path-registry.ts';
@@ -30,6 +31,8 @@ export const MAX_EXTRA_SLOTS = 2;
 /** An extra input may start when all slots are taken and none became free for this long. */
 const STALL_TIMEOUT_MS = 1_000;
 
+const HOUR_MS = 3_600_000;
+
 /** The environment of a scheduler. */
 export interface SchedulerOptions {
   readonly pool: WorkerPool;
@@ -42,6 +45,10 @@ export interface SchedulerOptions {
   readonly maxRunningJobs: number;
   /** Bound on waiting inputs (`worker.queue_capacity`). */
   readonly capacity: number;
+  /** Uses a dependency for a moment, to find out whether it works. */
+  readonly probe: Probe;
+  /** Hours for which an input waits for a dependency that is away (`jobs.outage_hours`). */
+  readonly outageHours: number;
   /** Removes the staged outputs of an attempt whose worker may be gone. Never rejects. */
   readonly clearStagings: (attempt: InputAttempt) => Promise<void>;
   readonly runEnded: (report: RunReport) => void;
@@ -63,6 +70,7 @@ export class Scheduler {
   readonly #persistence: Persistence;
   readonly #requests: RequestCache;
   readonly #outputPaths: OutputPathRegistries;
+  readonly #outages: Outages;
   readonly #runner: InputRunner;
   /** The number of queued inputs of all nodes. */
   readonly #queuedCount: ThrottledQuery<number>;
@@ -88,7 +96,8 @@ export class Scheduler {
     this.#persistence = new Persistence(log, this.#stopping.signal);
     this.#requests = new RequestCache((jobId) => store.requestOfJob(jobId));
     this.#outputPaths = new OutputPathRegistries(store, log, queue.isShared);
-    this.#runner = new InputRunner({ ...options, outputPaths: this.#outputPaths, queue });
+    this.#outages = new Outages({ ...options, changed: () => this.#lookForWork() });
+    this.#runner = new InputRunner({ ...options, outages: this.#outages, outputPaths: this.#outputPaths, queue });
     this.#queuedCount = new ThrottledQuery(() => store.countQueued());
   }
 
@@ -107,6 +116,11 @@ export class Scheduler {
   /** False when the last write to the store failed. */
   get storeWorks(): boolean {
     return this.#persistence.works;
+  }
+
+  /** The dependencies that are away, as far as this process knows. */
+  get outages(): readonly Outage[] {
+    return this.#outages.list();
   }
 
   /** The number of slots that are taken. */
@@ -129,6 +143,7 @@ export class Scheduler {
   /** Starts nothing more, lets running inputs finish within the grace period, and queues the others again. */
   async stop(graceMs: number): Promise<void> {
     this.#draining.abort();
+    this.#outages.stop();
     clearTimeout(this.#stall);
     const grace = new AbortController();
     const elapsed = sleep(graceMs, undefined, { signal: grace.signal }).catch(() => undefined);
@@ -191,12 +206,13 @@ export class Scheduler {
   /** Returns the next lease beside those that are under way; null when none may be. All its inputs may be of one job. */
   #nextRequest(): LeaseRequest | null {
     const { maxRunningInputs, maxRunningInputsPerJob, maxRunningJobs } = this.#options;
+    const bounds = this.#outages.bounds([...this.#runs].map(({ lease }) => lease.needs));
     const counts = this.#runningByJob();
     const free = maxRunningInputs - this.running - this.#requested;
     const freeJobs = maxRunningJobs - counts.size - this.#requested;
     const below = [...counts].filter(([, count]) => count + this.#requested < maxRunningInputsPerJob);
     const freePerJob = maxRunningInputsPerJob - Math.max(0, ...below.map(([, count]) => count)) - this.#requested;
-    const count = Math.min(free, freePerJob, freeJobs > 0 ? freeJobs : free);
+    const count = Math.min(free, freePerJob, freeJobs > 0 ? freeJobs : free, bounds.count - this.#requested);
     if (count <= 0 || (freeJobs <= 0 && below.length === 0)) return null;
     const belowIds = below.map(([jobId]) => jobId);
     return {
@@ -204,7 +220,13 @@ export class Scheduler {
       onlyJobs: freeJobs > 0 ? null : belowIds,
       withoutJobs: [...counts.keys()].filter((jobId) => !belowIds.includes(jobId)),
       withoutCallers: [],
+      ...this.#outageFilter(bounds),
     };
+  }
+
+  #outageFilter({ withoutDependencies }: { readonly withoutDependencies: readonly string[] }) {
+    const overdueBefore = new Date(Date.now() - this.#options.outageHours * HOUR_MS).toISOString();
+    return { withoutDependencies, overdueBefore };
   }
 
   /** Returns the number of slots that each running job has. */
@@ -237,7 +259,10 @@ export class Scheduler {
     if (this.running >= maxRunningInputs + MAX_EXTRA_SLOTS || counts.size >= maxRunningJobs) return;
     const callers = [...this.#runs].flatMap(({ lease, hasSlot }) => (hasSlot ? (lease.caller ?? []) : []));
     const withoutJobs = [...counts.keys()];
-    this.#track(this.#lease({ count: 1, onlyJobs: null, withoutJobs, withoutCallers: [...new Set(callers)] }));
+    const filter = this.#outageFilter(this.#outages.bounds([...this.#runs].map(({ lease }) => lease.needs)));
+    this.#track(
+      this.#lease({ count: 1, onlyJobs: null, withoutJobs, withoutCallers: [...new Set(callers)], ...filter }),
+    );
   }
 
   #start(input: LeasedInput): void {
@@ -343,8 +368,8 @@ export class Scheduler {
   }
 }
 
-function filterOf({ onlyJobs, withoutJobs, withoutCallers }: LeaseRequest): string {
-  return JSON.stringify([onlyJobs, withoutJobs, withoutCallers]);
+function filterOf({ onlyJobs, withoutJobs, withoutCallers, withoutDependencies }: LeaseRequest): string {
+  return JSON.stringify([onlyJobs, withoutJobs, withoutCallers, withoutDependencies]);
 }
 
 function unreadableRequest(lease: LeasedInput): FinishedInput {

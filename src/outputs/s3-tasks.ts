@@ -104,7 +104,7 @@ async function rollBackLeftovers(
       await erase();
     } catch (error) {
       // A server that cannot be reached would be waited for again with each note.
-      if (error instanceof AppError && error.transient) throw error;
+      if (error instanceof AppError && error.isTransient) throw error;
       failures.push(error);
     }
   }

@@ -147,7 +147,7 @@ describe('jobs', () => {
     assert(refusal instanceof AppError);
     assert.equal(refusal.reason, 'QUEUE_FULL');
     assert.equal(refusal.code, 'SERVICE_OVERLOADED');
-    assert(refusal.transient);
+    assert(refusal.isTransient);
     assert.equal(await jobs.healthy(), true);
     const { ready, queue } = await jobs.readiness();
     assert.deepEqual([ready, queue.waiting], [false, 3]);
@@ -159,7 +159,7 @@ describe('jobs', () => {
     const refusal = await jobs.submit(scripts(['progress 1', 'progress 1'])).catch((error: unknown) => error);
     assert(refusal instanceof AppError);
     assert.equal(refusal.reason, 'JOB_EXCEEDS_QUEUE');
-    assert(!refusal.transient);
+    assert(!refusal.isTransient);
   });
 
   test('destinations are granted to one input of a job each', async () => {

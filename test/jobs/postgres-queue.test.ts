@@ -233,8 +233,10 @@ test('data of the release before opens and goes on, with jobs that wait and run'
        from generate_series(0, 3) i;
      insert into inputs (job_id, input_index, status, input) values ('${sync}', 0, 'queued', '{}')`,
   );
-  const sent = [0, -1, -1, -2].map((priority, inputIndex) => ({ jobId: batch, inputIndex, priority }));
-  await before.transaction((db) => messages.send(db, [...sent, { jobId: sync, inputIndex: 0, priority: 100 }]));
+  const sent = [0, -1, -1, -2].map((priority, inputIndex) => ({ jobId: batch, inputIndex, priority, needs: [] }));
+  await before.transaction((db) =>
+    messages.send(db, [...sent, { jobId: sync, inputIndex: 0, priority: 100, needs: [] }]),
+  );
   await messages.close();
   await before.close();
   await server.query(url, `update attestream_deliveries.job_common set data = data || '{"sync":false}'`);

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { AppError } from '#errors/app-error.ts';
 import { NO_PROGRESS, type Submission } from '#jobs/job.ts';
 import { JobIds } from '#jobs/job-ids.ts';
 import type { JobEngine, LeaseRequest, QueueEvent } from '#jobs/queue/job-queue.ts';
 import { succeededEntry } from '#jobs/result-entries.ts';
-import type { FinishedInput, LeasedInput } from '#jobs/store/job-store.ts';
+import type { FinishedInput, LeasedInput, ReleasedInput } from '#jobs/store/job-store.ts';
 import { ALL_JOBS } from '../support/jobs/leases.ts';
 import { resultsOf, type Scope, scripts, until } from '../support/jobs/test-jobs.ts';
 
@@ -22,10 +23,21 @@ export interface EngineUnderTest {
 
 /** The contract of `JobQueue`. */
 export function describeJobQueue(engineName: string, openEngine: (scope: Scope) => Promise<EngineUnderTest>) {
-  async function submitted({ store }: JobEngine, count: number, more: Partial<Submission> = {}): Promise<string> {
+  async function submitted(
+    { store }: JobEngine,
+    count: number,
+    more: Partial<Submission> = {},
+    needs: readonly string[][] = [],
+  ): Promise<string> {
     const jobId = ids.next();
-    await store.submitJob({ ...scripts(Array(count).fill('x'), more), jobId, queuedAt: new Date() });
+    await store.submitJob({ ...scripts(Array(count).fill('x'), more), jobId, queuedAt: new Date(), needs });
     return jobId;
+  }
+
+  function outageOf(lease: LeasedInput, dependency: string, since = '2026-01-01T00:00:00.000Z'): ReleasedInput {
+    const error = new AppError('SIGNATURE_FAILED', { problem: 'x' }).toData();
+    const needs = [...new Set([...lease.needs, dependency])];
+    return { lease, reason: 'outage', dependency, since, error, needs, retryAt: null };
   }
 
   async function leaseOne({ queue }: JobEngine, filter: Partial<LeaseRequest> = {}): Promise<LeasedInput | undefined> {
@@ -264,6 +276,50 @@ export function describeJobQueue(engineName: string, openEngine: (scope: Scope) 
       assert.equal((await leaseOne(engine, { onlyJobs: [first] }))?.jobId, first);
       assert.equal((await leaseOne(engine, { withoutJobs: [ofOther] }))?.jobId, first);
       assert.equal((await leaseOne(engine))?.jobId, ofOther);
+    });
+
+    test('leases leave out what needs a dependency that is away, and take it when that has been waited for too long', async (t) => {
+      const { engine } = await openEngine(t);
+      const needs = [['signer'], ['output_bucket:a_b', 'signer'], ['output_bucket:axb'], []];
+      const jobId = await submitted(engine, 4, {}, needs);
+      const taken = async (withoutDependencies: readonly string[], overdueBefore = new Date(0)) => {
+        const filter = { withoutDependencies, overdueBefore: overdueBefore.toISOString() };
+        const leases = await leaseAll(engine, filter);
+        await engine.queue.release(leases.map((lease) => ({ lease, reason: 'stopped' })));
+        return leases.map(({ inputIndex }) => inputIndex).sort();
+      };
+      assert.deepEqual(await taken(['signer']), [2, 3]);
+      assert.deepEqual(await taken(['output_bucket:a_b']), [0, 2, 3]);
+      assert.deepEqual(await taken([]), [0, 1, 2, 3]);
+      const met = (await leaseAll(engine)).find(({ inputIndex }) => inputIndex === 3);
+      assert(met !== undefined);
+      await engine.queue.release([outageOf(met, 'scratch_folder', '2026-01-02T00:00:00.000Z')]);
+      assert.deepEqual(await taken(['scratch_folder']), []);
+      assert.deepEqual(await taken(['scratch_folder'], new Date('2026-01-03')), [3]);
+      const [waiting] = await engine.store.waitingInputs([jobId], []);
+      assert.deepEqual(
+        [waiting?.dependency, waiting?.count, waiting?.since, waiting?.error?.reason],
+        ['scratch_folder', 1, '2026-01-02T00:00:00.000Z', 'SIGNATURE_FAILED'],
+      );
+    });
+
+    test('an input that met an outage is queued again, and counts no failure', async (t) => {
+      const { engine } = await openEngine(t);
+      const jobId = await submitted(engine, 2, {}, [['signer'], ['signer']]);
+      const lease = await leaseOne(engine);
+      assert(lease !== undefined);
+      assert.equal((await engine.queue.release([outageOf(lease, 'signer')])).queuedCount, 1);
+      assert.deepEqual(
+        (await engine.store.waitingInputs([jobId], ['signer'])).map(({ dependency, count }) => [dependency, count]),
+        [['signer', 2]],
+      );
+      assert.equal(await engine.store.countNeeding(['signer']), 2);
+      const again = await leaseOne(engine);
+      assert.deepEqual(
+        [again?.inputIndex, again?.attempt, again?.transientFailures, again?.processExits],
+        [0, 2, 0, 0],
+      );
+      assert.deepEqual(again?.waiting, { dependency: 'signer', since: '2026-01-01T00:00:00.000Z' });
     });
 
     test('leases leave out jobs and callers, and may be of some jobs only', async (t) => {

@@ -194,7 +194,13 @@ function schedulerContract(engine: string, configOf: (t: TestContext) => Promise
 
 const LEASED: LeasedInput = {
   ...{ jobId: 'job', inputIndex: 0, attempt: 1, transientFailures: 0, processExits: 0, priority: 0 },
-  ...{ caller: null, inputJson: '{"type":"local_file_path","path":"progress 1"}', request: null },
+  ...{
+    needs: [],
+    waiting: null,
+    caller: null,
+    inputJson: '{"type":"local_file_path","path":"progress 1"}',
+    request: null,
+  },
 };
 
 /** A scheduler whose queue does nothing but what is given, and whose store cannot read requests. */
@@ -202,7 +208,8 @@ function schedulerOf(queue: Partial<JobQueue>, requestOfJob: JobStore['requestOf
   const options: SchedulerOptions = {
     pool: new WorkerPool({ entry: SCRIPTED_WORKER, config: configFor('/nowhere'), maxWorkers: 1, log: NO_LOG }),
     log: NO_LOG,
-    ...{ maxRunningInputs: 1, maxRunningInputsPerJob: 1, maxRunningJobs: 10, capacity: 10 },
+    ...{ maxRunningInputs: 1, maxRunningInputsPerJob: 1, maxRunningJobs: 10, capacity: 10, outageHours: 24 },
+    probe: async () => null,
     clearStagings: async () => undefined,
     runEnded: () => undefined,
     jobFinished: () => undefined,

@@ -183,7 +183,7 @@ describe('a program that was told to end', () => {
     const names = new Map([['source-0', 'film.mp4']]);
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
       const error = packagerError({ code: null, signal, errorText: '' }, names);
-      assert.ok(error instanceof AppError && error.transient);
+      assert.ok(error instanceof AppError && error.isTransient);
       assert.equal(error.reason, 'PROGRAM_TOLD_TO_END');
     }
     assert.equal(reasonOf(packagerError({ code: null, signal: 'SIGSEGV', errorText: '' }, names)), 'PACKAGER_FAILED');

@@ -115,7 +115,7 @@ for (const [behaviour, problem] of Object.entries(FAULTS) as [keyof typeof FAULT
       misbehave();
       await assert.rejects(signWav(author), (error: AppError) => {
         assert.equal(error.reason, 'TIME_STAMP_UNAVAILABLE');
-        assert.equal(error.transient, true);
+        assert.equal(error.isTransient, true);
         const { problems } = error.details as { problems: string[] };
         assert.equal(problems.length, 1);
         assert.match(problems[0] ?? '', problem);

@@ -32,6 +32,7 @@ export const inputErrors = {
   SOURCE_NOT_FOUND: entry<LocalPath>(
     'PROCESSING_FAILED',
     ({ path, relativeTo }) => `There is nothing at "${path}". ${remedyOf(path, relativeTo)}`,
+    { dependencies: ['input_folder'] },
   ),
   SOURCE_IS_FOLDER: entry<{ path: string }>(
     'INVALID_INPUT_TYPE',
@@ -53,6 +54,7 @@ export const inputErrors = {
     'PROCESSING_FAILED',
     ({ path }) =>
       `The service has no permission to read "${path}". Let its user read it and enter the folders above it.`,
+    { dependencies: ['input_folder'] },
   ),
   SOURCE_OUTSIDE_ROOTS: entry<LocalPath>(
     'PROCESSING_FAILED',
@@ -77,6 +79,7 @@ export const inputErrors = {
     'PROCESSING_FAILED',
     ({ path }) =>
       `The folder "${path}" holds no files. Check its name, or submit it again when its files have been written.`,
+    { dependencies: ['input_folder'] },
   ),
   FOLDER_TOO_LARGE: entry<{ path: string; what: keyof typeof FOLDER_BOUND_KEYS; limit: number }>(
     'PROCESSING_FAILED',
@@ -95,6 +98,7 @@ export const inputErrors = {
   SOURCE_OPEN_FAILED: entry<{ path: string; problem: string }>(
     'PROCESSING_FAILED',
     ({ path, problem }) => `"${path}" could not be opened: ${problem}. Correct that, and submit it again.`,
+    { dependencies: ['input_folder'] },
   ),
   HTTP_HOST_UNKNOWN: entry<{ host: string }>(
     'PROCESSING_FAILED',
@@ -104,7 +108,7 @@ export const inputErrors = {
     'PROCESSING_FAILED',
     ({ address, problem }) =>
       `The server of "${address}" could not be reached: ${problem}. Check the address and port, and submit the input again.`,
-    { transient: true },
+    { class: 'retry' },
   ),
   HTTP_ADDRESS_DENIED: entry<{ host: string }>(
     'PROCESSING_FAILED',
@@ -134,7 +138,7 @@ export const inputErrors = {
     'PROCESSING_FAILED',
     ({ address, status }) =>
       `The server of "${address}" kept answering ${status}, also when asked again. Submit the input again later.`,
-    { transient: true },
+    { class: 'retry' },
   ),
   HTTP_REFUSED: entry<{ address: string; status: number }>(
     'PROCESSING_FAILED',
@@ -159,7 +163,7 @@ export const inputErrors = {
     'PROCESSING_FAILED',
     ({ address, timeoutMs }) =>
       `The server of "${address}" fell silent for ${timeoutMs} ms. Submit the input again; the operator sets the time as input_resolvers.http.idle_timeout_ms.`,
-    { transient: true },
+    { class: 'retry' },
   ),
   HTTP_ANSWER_INVALID: entry<{ address: string; problem: string }>(
     'PROCESSING_FAILED',
@@ -170,7 +174,7 @@ export const inputErrors = {
     'PROCESSING_FAILED',
     ({ address, receivedBytes, sizeBytes }) =>
       `"${address}" broke off after ${receivedBytes} of ${sizeBytes ?? 'unknown'} bytes, also when asked again. Check the server, and submit the input again.`,
-    { transient: true },
+    { class: 'retry' },
   ),
   HTTP_TOO_LARGE: entry<{ address: string; limitBytes: number }>(
     'PROCESSING_FAILED',
@@ -187,8 +191,8 @@ export const inputErrors = {
     ({ path, neededBytes, freeBytes }) =>
       `The input has to lie on the host of the service while it is worked on, which takes ${neededBytes} bytes and 1 MiB to spare, and there are ${freeBytes} free at "${path}". Free disk space, or let the operator move jobs.scratch_dir.`,
     {
-      transient: true,
-      operational: true,
+      class: 'outage',
+      dependencies: ['scratch_folder'],
       callersSee:
         'The input has to lie on the host of the service while it is worked on, and there is not enough free disk space now. Submit it again later; the operator frees disk space.',
     },
@@ -197,7 +201,11 @@ export const inputErrors = {
     'INTERNAL_ERROR',
     ({ path, problem }) =>
       `The scratch folder "${path}" could not be made: ${problem}. The operator sets its path as jobs.scratch_dir.`,
-    { callersSee: 'The service cannot put files where it needs them while it works on the input. Its log says why.' },
+    {
+      class: 'outage',
+      dependencies: ['scratch_folder'],
+      callersSee: 'The service cannot put files where it needs them while it works on the input. Its log says why.',
+    },
   ),
   SOURCE_CHANGED: entry<{ name: string }>(
     'PROCESSING_FAILED',
@@ -212,5 +220,6 @@ export const inputErrors = {
     'PROCESSING_FAILED',
     ({ name, offset, problem }) =>
       `Reading "${name}" failed at byte ${offset}: ${problem}. Check the disk or the network that it is read from, and submit it again.`,
+    { dependencies: ['input_folder'] },
   ),
 };

@@ -25,7 +25,7 @@ export const jobErrors = {
     'SERVICE_OVERLOADED',
     ({ waiting, asked, limit }) =>
       `The queue is full: ${waiting} of at most ${limit} inputs are waiting, and ${asked} more were submitted. Try again later, or raise worker.queue_capacity.`,
-    { transient: true },
+    { class: 'retry' },
   ),
   JOB_EXCEEDS_QUEUE: entry<{ asked: number; limit: number }>(
     'VALIDATION_FAILED',
@@ -61,12 +61,12 @@ export const jobErrors = {
     'INTERNAL_ERROR',
     ({ file }) =>
       `The job database ${file} cannot grow: the disk is full. Free disk space; nothing that was accepted is lost.`,
-    { transient: true, callersSee: STORE_UNUSABLE },
+    { class: 'outage', callersSee: STORE_UNUSABLE },
   ),
   STORE_IO_FAILED: entry<{ file: string; problem: string }>(
     'INTERNAL_ERROR',
     ({ file, problem }) => `Reading or writing the job database ${file} failed: ${problem}. Check the disk.`,
-    { transient: true, callersSee: STORE_UNUSABLE },
+    { class: 'outage', callersSee: STORE_UNUSABLE },
   ),
   STORE_CORRUPT: entry<{ file: string; problem: string }>(
     'INTERNAL_ERROR',
@@ -84,14 +84,13 @@ export const jobErrors = {
     'INTERNAL_ERROR',
     ({ file }) =>
       `The connection to the job database ${file} is lost. Start the service again; what was accepted is in that file, wherever it was moved to.`,
-    { transient: true, callersSee: STORE_UNUSABLE },
+    { class: 'outage', callersSee: STORE_UNUSABLE },
   ),
-
   INPUT_ENDED_PROCESS: entry<{ times: number; how: string }>(
     'PROCESSING_FAILED',
     ({ times, how }) =>
       `The processing of this input ended the process that worked on it ${times} times, the last time ${how}. It is not tried again; check whether the file is damaged.`,
-    { operational: true },
+    { class: 'service' },
   ),
   INPUT_OVER_BUDGET: entry<{
     budget: BudgetName;
@@ -103,7 +102,7 @@ export const jobErrors = {
     'PROCESSING_FAILED',
     ({ budget, unit, limit, used, phase }) =>
       `This input exceeded its budget of ${BUDGET_NAMES[budget]}: it used ${used} ${unit} of at most ${limit}, and had reached the phase "${phase}". It is not tried again; check whether the file is damaged. If it is sound, raise ${BUDGET_KEYS[budget]}.`,
-    { operational: true },
+    { class: 'service' },
   ),
   INPUT_MET_BUG: entry<{ jobId: string; inputIndex: number }>(
     'INTERNAL_ERROR',
@@ -118,7 +117,7 @@ export const databaseErrors = {
     'INTERNAL_ERROR',
     ({ address, problem }) =>
       `The database ${address} cannot be reached: ${problem}. Check that it runs and jobs.database_url leads to it; nothing that was accepted is lost.`,
-    { transient: true, callersSee: STORE_UNUSABLE },
+    { class: 'outage', callersSee: STORE_UNUSABLE },
   ),
   DATABASE_REFUSES_LOGIN: entry<{ address: string; problem: string }>(
     'INTERNAL_ERROR',
@@ -142,19 +141,19 @@ export const databaseErrors = {
     'INTERNAL_ERROR',
     ({ address }) =>
       `The database ${address} can only be read. Point jobs.database_url to the primary server, or let it be written.`,
-    { transient: true, callersSee: STORE_UNUSABLE },
+    { class: 'outage', callersSee: STORE_UNUSABLE },
   ),
   DATABASE_FULL: entry<{ address: string; problem: string }>(
     'INTERNAL_ERROR',
     ({ address, problem }) =>
       `The server of the database ${address} is out of disk space or memory: ${problem}. Free some of it; nothing that was accepted is lost.`,
-    { transient: true, callersSee: STORE_UNUSABLE },
+    { class: 'outage', callersSee: STORE_UNUSABLE },
   ),
   DATABASE_TOO_SLOW: entry<{ address: string; problem: string }>(
     'INTERNAL_ERROR',
     ({ address, problem }) =>
       `The database ${address} did not finish a statement: ${problem}. Find out what holds it up, and let statement_timeout and lock_timeout be 15 seconds or more for the user of jobs.database_url; nothing that was accepted is lost.`,
-    { transient: true, callersSee: STORE_UNUSABLE },
+    { class: 'outage', callersSee: STORE_UNUSABLE },
   ),
   DATABASE_POOLED: entry<{ address: string }>(
     'INTERNAL_ERROR',
@@ -181,13 +180,13 @@ export const databaseErrors = {
     'INTERNAL_ERROR',
     ({ operation }) =>
       `The job asks for the operation "${operation}", which this release does not have: a newer one took the job. Finish it with that release.`,
-    { transient: true },
+    { class: 'retry' },
   ),
   LEASE_LOST: entry<{ jobId: string; inputIndex: number }>(
     'INTERNAL_ERROR',
     ({ jobId, inputIndex }) =>
       `This node's lease on input ${inputIndex} of job ${jobId} expired before the output was committed, so nothing was published. Another node runs the input.`,
-    { transient: true },
+    { class: 'retry' },
   ),
   NODE_TAKES_NO_JOBS: entry<Record<never, never>>(
     'NOT_FOUND',

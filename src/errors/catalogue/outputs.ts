@@ -1,5 +1,5 @@
 import type { S3Action } from '../entry.ts';
-import { entry } from '../entry.ts';
+import { BUCKETS, entry } from '../entry.ts';
 
 const bucketRefused = (use: string, key: string) =>
   entry<{ bucket: string }>(
@@ -49,7 +49,7 @@ export const placementErrors = {
     ({ path, target }) =>
       `Outputs cannot be written: "${path}" is a link to "${target}", which does not exist. Make that folder, mount it, or correct the link.`,
     {
-      operational: true,
+      dependencies: ['output_folder'],
       callersSee:
         'Outputs cannot be written: a link on the way to them leads nowhere. The operator corrects it; the log of the service names it.',
     },
@@ -67,13 +67,13 @@ export const placementErrors = {
     'PROCESSING_FAILED',
     ({ path, neededBytes, freeBytes }) =>
       `"${path}" needs ${neededBytes} bytes and 1 MiB to spare, and its file system has ${freeBytes} free. Free disk space, and submit the input again.`,
-    { operational: true },
+    { class: 'outage', dependencies: ['output_folder'] },
   ),
   OUTPUT_FAILED: entry<{ path: string; problem: string }>(
     'PROCESSING_FAILED',
     ({ path, problem }) =>
       `"${path}" could not be written: ${problem}. Correct that, or choose another output.prefix or output.name.`,
-    { operational: true },
+    { dependencies: ['output_folder'] },
   ),
 };
 
@@ -117,18 +117,19 @@ export const s3Errors = {
   S3_BUCKET_MISSING: entry<{ bucket: string }>(
     'PROCESSING_FAILED',
     ({ bucket }) => `There is no bucket "${bucket}" at the S3 endpoint of this deployment. Check its name.`,
+    { dependencies: BUCKETS },
   ),
   S3_ACCESS_DENIED: entry<{ address: string; action: S3Action }>(
     'PROCESSING_FAILED',
     ({ address, action }) =>
       `S3 refuses the service the right to ${action} "${address}"${action === 'read' ? ' (or there is no such object)' : ''}. Check the address; the operator checks the policies of the bucket and of the service's credentials.`,
-    { operational: true },
+    { dependencies: BUCKETS },
   ),
   S3_CREDENTIALS_REFUSED: entry<{ problem: string }>(
     'PROCESSING_FAILED',
     ({ problem }) =>
       `S3 did not accept the service's credentials: ${problem}. The operator checks the AWS credentials of the service, and its clock.`,
-    { operational: true },
+    { class: 'outage', dependencies: BUCKETS },
   ),
   S3_OBJECT_ARCHIVED: entry<{ address: string; storageClass: string | null }>(
     'PROCESSING_FAILED',
@@ -139,18 +140,19 @@ export const s3Errors = {
     'PROCESSING_FAILED',
     ({ bucket, region }) =>
       `The bucket "${bucket}" is ${region === null ? 'in another region or at another endpoint' : `in the region ${region}`} than the service is set up for. The operator corrects region and endpoint_url.`,
+    { dependencies: BUCKETS },
   ),
   S3_UNREACHABLE: entry<{ address: string; problem: string }>(
     'PROCESSING_FAILED',
     ({ address, problem }) =>
       `S3 could not be reached for "${address}": ${problem}. Try again later; if it repeats, the operator checks endpoint_url, region and the network.`,
-    { transient: true },
+    { class: 'outage', dependencies: BUCKETS },
   ),
   S3_BUSY: entry<{ address: string; status: number; code: string }>(
     'PROCESSING_FAILED',
     ({ address, status, code }) =>
       `S3 kept answering ${status} (${code}) for "${address}", also when asked again. Try again later.`,
-    { transient: true },
+    { class: 'outage', dependencies: BUCKETS },
   ),
   S3_RANGE_REFUSED: entry<{ address: string }>(
     'PROCESSING_FAILED',

@@ -52,7 +52,7 @@ export const packagingErrors = {
     'PROCESSING_FAILED',
     ({ files }) =>
       `${files.map((file) => `"${file}"`).join(', ')}: the packager does not read this container or codec, and ffmpeg, which would bring it to one that it reads, is not installed on the service host. Install ffmpeg there, or submit MP4 with H.264, HEVC or AV1 and AAC.`,
-    { operational: true },
+    { class: 'service' },
   ),
   PACKAGING_WARNED: entry<{ warnings: readonly string[]; reasons: readonly string[] }>(
     'PROCESSING_FAILED',
@@ -92,13 +92,13 @@ export const packagingErrors = {
     'INTERNAL_ERROR',
     ({ program }) =>
       `${program} was told to end before it was done, as when the host shuts down. Submit the folder again.`,
-    { transient: true },
+    { class: 'retry' },
   ),
   PROGRAM_NOT_STARTED: entry<{ program: string; problem: string }>(
     'INTERNAL_ERROR',
     ({ program, problem }) => `${program} could not be started: ${problem}.`,
     {
-      transient: true,
+      class: 'retry',
       callersSee:
         'A program that packages media could not be started. Try again later; the log of the service says why.',
     },

@@ -15,7 +15,8 @@ export const provenanceErrors = {
     'INTERNAL_ERROR',
     ({ problem }) => `The signing key could not be used: ${problem}. The log of the service says more.`,
     {
-      transient: true,
+      class: 'outage',
+      dependencies: ['signer'],
       callersSee: 'The signing key could not be used. Try again later; the log of the service says more.',
     },
   ),
@@ -23,19 +24,19 @@ export const provenanceErrors = {
     'INTERNAL_ERROR',
     ({ problems }) =>
       `No authority of signing.tsa_url gave a time-stamp: ${problems.join('; ')}. Try again later; the operator of the service may name another authority, or set signing.tsa_required to false.`,
-    { transient: true },
+    { class: 'outage', dependencies: ['time_stamp_authority'] },
   ),
   TIME_STAMP_LARGER: entry<{ host: string; answerBytes: number; maxBytes: number }>(
     'INTERNAL_ERROR',
     ({ host, answerBytes, maxBytes }) =>
       `The time-stamp of ${host} has ${answerBytes} bytes, twice more than was reserved for it (at last ${maxBytes}). Try again later.`,
-    { transient: true },
+    { class: 'retry' },
   ),
   READ_BACK_FAILED: entry<{ codes: readonly string[] }>(
     'PROCESSING_FAILED',
     ({ codes }) =>
       `The signed output was read back and is not valid (${codes.join(', ')}), so it was not delivered. Report this with the input if it happens again.`,
-    { operational: true },
+    { class: 'service' },
   ),
   TRUST_LIST_UNUSABLE: entry<{ field: string; file: string; problem: string }>(
     'INTERNAL_ERROR',
@@ -124,7 +125,7 @@ export const provenanceErrors = {
   ASSERTION_CHECKS_BUSY: entry<object>(
     'SERVICE_OVERLOADED',
     () => 'Too many requests with assertions are being checked. Try again in a moment.',
-    { transient: true },
+    { class: 'retry' },
   ),
 };
 
@@ -211,6 +212,6 @@ export const operationErrors = {
     'INTERNAL_ERROR',
     ({ boundMs }) =>
       `The official reader did not finish checking the output within ${Math.round(boundMs / 1000)} s, so it was not delivered. Submit the input again; if that repeats, look at the disk.`,
-    { transient: true },
+    { class: 'retry' },
   ),
 };

@@ -13,7 +13,7 @@ export const requestErrors = {
   REQUEST_TOO_SLOW: entry<object>(
     'REQUEST_TIMEOUT',
     () => 'The request did not arrive whole in time. Send it again over a better connection.',
-    { transient: true },
+    { class: 'retry' },
   ),
   BODY_TOO_LARGE: entry<{ limitBytes: number }>(
     'PAYLOAD_TOO_LARGE',
@@ -23,12 +23,12 @@ export const requestErrors = {
   BODIES_TOO_LARGE_TOGETHER: entry<object>(
     'SERVICE_OVERLOADED',
     () => 'Other requests with large bodies are being received just now. Send it again later, or split it.',
-    { transient: true },
+    { class: 'retry' },
   ),
   ANSWERS_TOO_LARGE_TOGETHER: entry<object>(
     'SERVICE_OVERLOADED',
     () => 'Other clients are being sent large answers just now. Send the request again later.',
-    { transient: true },
+    { class: 'retry' },
   ),
   BODY_TYPE_UNSUPPORTED: entry<object>(
     'UNSUPPORTED_MEDIA_TYPE',
@@ -97,7 +97,7 @@ export const requestErrors = {
   SYNC_WAIT_ELAPSED: entry<{ jobId: string; waitedMs: number }>(
     'REQUEST_TIMEOUT',
     ({ jobId, waitedMs }) => `The job did not end within ${waitedMs} ms. It runs on: look it up at /v2/jobs/${jobId}.`,
-    { transient: true },
+    { class: 'retry' },
   ),
   SERVICE_STOPPING: entry<{ jobId?: string }>(
     'SERVICE_OVERLOADED',
@@ -105,7 +105,7 @@ export const requestErrors = {
       jobId === undefined
         ? 'The service is stopping and takes no more requests. Try again in a moment.'
         : `The service is stopping. The job is kept and goes on at the next start: look it up at /v2/jobs/${jobId}.`,
-    { transient: true },
+    { class: 'retry' },
   ),
   TOO_MANY_INPUTS: entry<{ count: number; limit: number }>(
     'VALIDATION_FAILED',
@@ -183,6 +183,6 @@ export const controlErrors = {
   EVENT_STREAMS_FULL: entry<{ limit: number }>(
     'SERVICE_OVERLOADED',
     ({ limit }) => `All ${limit} event streams of this node are in use. Try again later, or poll the job.`,
-    { transient: true },
+    { class: 'retry' },
   ),
 };

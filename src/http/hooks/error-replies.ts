@@ -55,7 +55,7 @@ function sendError(error: AppError | null, origin: Error, request: FastifyReques
 
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer');
   // The service is not at fault for good while its disk is full or its database is out of reach.
-  const passes = status === 503 || (code === 'INTERNAL_ERROR' && error?.transient);
+  const passes = status === 503 || (code === 'INTERNAL_ERROR' && error?.isTransient);
   if (passes) reply.header('Retry-After', String(RETRY_AFTER_SECONDS));
   // A connection closed on a client that still sends loses it the answer. Its bytes are read and thrown away, for as
   // long as a request may take to arrive.

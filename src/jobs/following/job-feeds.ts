@@ -70,7 +70,7 @@ export class JobFeed {
         yield { type: 'input', job: { ...watch.job, resultsJson } };
       }
       if (isFinished(watch.job)) return yield { type: 'done', job: watch.job };
-      const progress = JSON.stringify([watch.job.status, watch.job.progress]);
+      const progress = JSON.stringify([watch.job.status, watch.job.progress, watch.job.waiting_for]);
       if (progress !== lastProgress) yield { type: 'progress', job: watch.job };
       lastProgress = progress;
       // An abort ends the loop; `changed` never rejects.

@@ -27,7 +27,7 @@ import { Batcher } from '../store/postgres/batcher.ts';
 import { HEARTBEAT_SECONDS, type JobMessage, MessageQueue } from '../store/postgres/message-queue.ts';
 import { type Notification, NotificationListener, NotificationPublisher } from '../store/postgres/notifications.ts';
 import type { PostgresDatabase } from '../store/postgres/postgres-database.ts';
-import { jobsOfCallers, otherJobs, recordProgress } from '../store/queue-state.ts';
+import { groupsNeeding, groupsOfJobs, jobsOfCallers, otherJobs, recordProgress } from '../store/queue-state.ts';
 import { submitJobs } from '../store/submit-job.ts';
 import type { Database } from '../store/tables.ts';
 import { updateJobs } from '../store/update-jobs.ts';
@@ -253,7 +253,13 @@ export class PostgresQueue implements JobQueue {
     const others = onlyJobs === null ? [] : await otherJobs(db, onlyJobs);
     // They are too many to be left out.
     if (ofCallers === null || others === null) return [];
-    return this.#messages.fetch(db, count, [...withoutJobs, ...ofCallers, ...others]);
+    const jobIds = [...withoutJobs, ...ofCallers, ...others];
+    return this.#messages.fetch(db, count, [
+      // Messages of releases that recorded no dependencies.
+      ...jobIds.map((jobId) => ({ jobId, needs: [] })),
+      ...(await groupsOfJobs(db, jobIds)),
+      ...(await groupsNeeding(db, request)),
+    ]);
   }
 
   /** Returns the leases of received messages; takes over the inputs that were not queued, and deletes messages of finished ones. */
@@ -287,14 +293,16 @@ export class PostgresQueue implements JobQueue {
   async #releaseOne(db: Database, input: ReleasedInput): Promise<HandedIn> {
     const { lease, reason } = input;
     const counted = await releaseInput(db, input);
-    const isPaused = reason === 'transient-failure' && counted.queuedCount > 0;
+    const retryAt = 'retryAt' in input ? input.retryAt : null;
+    const isPaused = retryAt !== null && counted.queuedCount > 0;
     const handedIn = isPaused ? await requeueInput(db, lease) : counted;
     const held = this.#held.get(keyOf(lease));
     if (handedIn.late.length > 0) await undoServiceExit(db, lease);
     else if (handedIn.queuedCount === 0) await this.#deleteMessages(db, [lease]);
     else if (held !== undefined) {
-      const delayMs = reason === 'transient-failure' ? Math.max(0, input.retryAt - Date.now()) : 0;
-      await this.#messages.requeue(db, held.message, held.lease.priority, delayMs);
+      const { priority, needs } = held.lease;
+      const queued = { priority, needs: reason === 'outage' ? input.needs : needs };
+      await this.#messages.requeue(db, held.message, queued, Math.max(0, (retryAt ?? 0) - Date.now()));
     }
     return handedIn;
   }

@@ -129,6 +129,7 @@ class SqliteQueue implements JobQueue {
   }
 
   async lease(request: LeaseRequest): Promise<NewLeases> {
+    await this.#putBack(request);
     while (this.#mustFetch(request) && this.#fetching !== null) await this.#fetching;
     const mustFetch = this.#mustFetch(request);
     if (mustFetch) {
@@ -168,7 +169,9 @@ class SqliteQueue implements JobQueue {
 
   async release(inputs: readonly ReleasedInput[]): Promise<HandedIn> {
     const handedIn = await this.#store.releaseInputs(inputs);
-    for (const input of inputs) if (input.reason === 'transient-failure') this.#pause(input.lease, input.retryAt);
+    for (const input of inputs) {
+      if ('retryAt' in input && input.retryAt !== null) this.#pause(input.lease, input.retryAt);
+    }
     this.#announceWork();
     return handedIn;
   }
@@ -200,6 +203,14 @@ class SqliteQueue implements JobQueue {
     this.#paused.set(lease, setTimeout(requeue, Math.max(0, retryAt - Date.now())));
   }
 
+  /** Queues inputs again that are leased ahead, and need a dependency that is away. */
+  async #putBack(filter: LeaseFilter): Promise<void> {
+    const heldUp = [...this.#ahead, ...this.#aheadLow].filter((input) => isHeldUp(input, filter));
+    if (heldUp.length === 0) return;
+    for (const list of [this.#ahead, this.#aheadLow]) removeWhere(list, (input) => heldUp.includes(input));
+    await this.#requeue(heldUp);
+  }
+
   async #requeue(leases: readonly InputAttempt[]): Promise<void> {
     if (leases.length > 0) await this.#store.releaseInputs(leases.map((lease) => ({ lease, reason: 'stopped' })));
   }
@@ -222,8 +233,9 @@ class SqliteQueue implements JobQueue {
     return fetched;
   }
 
-  async #fetchNow({ onlyJobs, withoutJobs, withoutCallers }: LeaseFilter, startCount: number) {
-    const filter = { onlyJobs, withoutJobs, withoutCallers };
+  async #fetchNow(request: LeaseFilter, startCount: number) {
+    const { onlyJobs, withoutJobs, withoutCallers, withoutDependencies, overdueBefore } = request;
+    const filter = { onlyJobs, withoutJobs, withoutCallers, withoutDependencies, overdueBefore };
     this.#sortedFor = [filter, ...this.#sortedFor].slice(0, MAX_SORTED_FILTERS);
     const count = Math.min(LEASE_AHEAD, MAX_LEASED_AHEAD - this.#ahead.length);
     const lowCount = LEASE_AHEAD_LOW - this.#aheadLow.length;
@@ -270,11 +282,20 @@ class SqliteQueue implements JobQueue {
     return [...this.#ahead, ...this.#aheadLow].filter((input) => this.#mayTake(input, request)).length;
   }
 
-  #mayTake({ jobId, caller }: LeasedInput, { onlyJobs, withoutJobs, withoutCallers }: LeaseFilter): boolean {
+  #mayTake(input: LeasedInput, filter: LeaseFilter): boolean {
+    const { jobId, caller } = input;
+    const { onlyJobs, withoutJobs, withoutCallers } = filter;
     if (onlyJobs !== null && !onlyJobs.includes(jobId)) return false;
+    if (isHeldUp(input, filter)) return false;
     if (withoutJobs.includes(jobId) || (caller !== null && withoutCallers.includes(caller))) return false;
     return ![...this.#cancelling].some((cancelling) => cancelling.jobId === jobId);
   }
+}
+
+/** Tells whether an input is left out because a dependency is away that it needs, and has not waited for too long. */
+function isHeldUp({ needs, waiting }: LeasedInput, { withoutDependencies, overdueBefore }: LeaseFilter): boolean {
+  if (waiting !== null && waiting.since < overdueBefore) return false;
+  return needs.some((dependency) => withoutDependencies.includes(dependency));
 }
 
 /** Returns true where a filter takes inputs that another one leaves out. */
@@ -283,7 +304,8 @@ function admitsMore(filter: LeaseFilter, other: LeaseFilter): boolean {
   return (
     (other.onlyJobs !== null && (filter.onlyJobs === null || filter.onlyJobs.some(isOther))) ||
     other.withoutJobs.some((jobId) => !filter.withoutJobs.includes(jobId)) ||
-    other.withoutCallers.some((caller) => !filter.withoutCallers.includes(caller))
+    other.withoutCallers.some((caller) => !filter.withoutCallers.includes(caller)) ||
+    other.withoutDependencies.some((dependency) => !filter.withoutDependencies.includes(dependency))
   );
 }
 

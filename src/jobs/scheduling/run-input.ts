@@ -9,6 +9,7 @@ import type { RunReport } from '#telemetry/run-report.ts';
 import type { WorkerPool } from '#workers/worker-pool.ts';
 import type { RunResult } from '#workers/worker-run.ts';
 import { type InputAttempt, MAX_PROCESS_EXITS, NO_PROGRESS } from '../job.ts';
+import type { Outages } from '../outages/outages.ts';
 import type { JobQueue } from '../queue/job-queue.ts';
 import { cancelledEntry, failedEntry, type ResultEntry, succeededEntry } from '../result-entries.ts';
 import type { FinishedInput, JobRequest, LeasedInput, ReleasedInput } from '../store/job-store.ts';
@@ -47,6 +48,9 @@ interface RunnerOptions {
   readonly clearStagings: (lease: InputAttempt) => Promise<void>;
   readonly outputPaths: OutputPathRegistries;
   readonly queue: Pick<JobQueue, 'isShared' | 'mayCommit'>;
+  readonly outages: Outages;
+  /** Hours for which an input waits for a dependency that is away (`jobs.outage_hours`). */
+  readonly outageHours: number;
   /** Called after each run. */
   readonly runEnded: (report: RunReport) => void;
 }
@@ -72,25 +76,38 @@ export class InputRunner {
    * long.
    */
   async run(run: InputRun, request: JobRequest, awaitsSignature: () => void): Promise<FinishedInput | ReleasedInput> {
-    const { clearStagings, outputPaths, runEnded } = this.#options;
+    const { clearStagings, outages, outputPaths, runEnded } = this.#options;
     const { lease } = run;
     const startedAtMs = Date.now();
     const result = await this.#runInWorker(run, request, awaitsSignature);
     if (MAY_LEAVE_STAGINGS.has(result.type)) await clearStagings(lease);
-    const end = this.#endOf(run, result);
+    const error = 'error' in result && result.error !== null ? AppError.fromData(result.error) : null;
+    const end = (await this.#waitingFor(error, lease)) ?? this.#endOf(run, result);
     runEnded(reportOf({ lease, request, startedAtMs, end, result, progress: run.progress }));
-    if ('reason' in end || end.entry.status !== 'failed') return end;
+    if ('entry' in end && end.entry.status === 'succeeded') outages.passed(lease.needs);
+    if ('entry' in end ? end.entry.status !== 'failed' : end.reason !== 'outage') return end;
     await outputPaths.release(lease);
-    return this.retryOf(
-      end,
-      lease,
-      'error' in result && result.error !== null && AppError.fromData(result.error).transient,
-    );
+    return 'entry' in end ? this.retryOf(end, lease, error?.class === 'retry') : end;
+  }
+
+  /** Returns how an input is handed in that met an outage; null where it met none, or has waited for too long. */
+  async #waitingFor(error: AppError | null, lease: LeasedInput): Promise<ReleasedInput | null> {
+    const { outages, outageHours } = this.#options;
+    const met = error === null ? null : await outages.meet(error, lease.needs);
+    if (error === null || met === null) return null;
+    const { dependency, isAlone } = met;
+    const now = new Date();
+    const since = lease.waiting?.dependency === dependency ? lease.waiting.since : now.toISOString();
+    if (Date.parse(since) < now.getTime() - outageHours * HOUR_MS) return null;
+    const needs = lease.needs.includes(dependency) ? lease.needs : [...lease.needs, dependency];
+    const retryAt = isAlone ? now.getTime() + FIT_INTERVAL_MS : null;
+    return { lease, reason: 'outage', dependency, since, error: error.toData(), needs, retryAt };
   }
 
   #runInWorker(run: InputRun, request: JobRequest, awaitsSignature: () => void): Promise<RunResult> {
     const { pool, outputPaths, queue } = this.#options;
-    const { request: _, priority: __, caller: ___, ...lease } = run.lease;
+    const { jobId, inputIndex, attempt, transientFailures, processExits, inputJson } = run.lease;
+    const lease = { jobId, inputIndex, attempt, transientFailures, processExits, inputJson };
     const { signal } = run.abort;
     const unreservedFolder = outputPaths.unreservedFolderOf(lease.jobId);
     return pool.run(
@@ -155,7 +172,8 @@ export class InputRunner {
     const entry = entryOf(lease, result);
     const { status, warnings, error_details: details } = entry;
     const error = 'error' in result && result.error !== null ? AppError.fromData(result.error) : null;
-    const write = error?.operational ? log.warn.bind(log) : log.info.bind(log);
+    const isOurs = error?.class === 'outage' || error?.class === 'service';
+    const write = isOurs ? log.warn.bind(log) : log.info.bind(log);
     const phases = 'phases' in result ? result.phases : {};
     const failure = error !== null && { input: nameOf(lease), error: error.message };
     write(
@@ -224,6 +242,11 @@ function entryOf(lease: InputAttempt, result: RunResult): ResultEntry {
  * is its result.
  */
 const RETRY_DELAYS_MS = [1_000, 4_000, 15_000];
+
+const HOUR_MS = 3_600_000;
+
+/** The pause of an input that does not fit on a disk that has room for others, in milliseconds. */
+const FIT_INTERVAL_MS = 30_000;
 
 /** Returns the digest of the manifest that was written; null where none was. */
 function manifestDigestOf(outcome: OperationOutcome): string | null {

@@ -4,6 +4,7 @@ import { type InputAttempt, MAX_PROCESS_EXITS, NO_PROGRESS } from '../job.ts';
 import { cancelledEntry, processExitEntry, type ResultEntry } from '../result-entries.ts';
 import { givenRows } from './dialect.ts';
 import type { Cancellation, FinishedInput, HandedIn, InputId, ReleasedInput } from './job-store.ts';
+import { needsText } from './needs.ts';
 import type { Database, Tables } from './tables.ts';
 import { type JobChange, updateJobs } from './update-jobs.ts';
 
@@ -93,9 +94,25 @@ export async function releaseInput(db: Database, released: ReleasedInput): Promi
   const { lease, reason } = released;
   if (reason === 'process-exited') return recordExit(db, lease, released.exitCause, 'process_ends', MAX_PROCESS_EXITS);
   if (reason === 'stopped') return requeueInput(db, lease);
+  if (reason === 'outage') return recordOutage(db, released);
   const update = db
     .updateTable('inputs')
     .set(({ eb }) => ({ status: 'reserved', transient_failures: eb('transient_failures', '+', 1) }));
+  return (await finishIfCancelled(db, lease)) ?? endOf(lease, await update.where(isCurrent(lease)).executeTakeFirst());
+}
+
+/** Queues an input again that met an outage: no attempt is counted. */
+async function recordOutage(
+  db: Database,
+  { lease, dependency, since, error, needs, retryAt }: Extract<ReleasedInput, { reason: 'outage' }>,
+): Promise<HandedIn> {
+  const update = db.updateTable('inputs').set({
+    status: retryAt === null ? 'queued' : 'reserved',
+    needs: needsText(needs),
+    waiting_for: dependency,
+    waiting_since: since,
+    waiting_error: JSON.stringify(error),
+  });
   return (await finishIfCancelled(db, lease)) ?? endOf(lease, await update.where(isCurrent(lease)).executeTakeFirst());
 }
 

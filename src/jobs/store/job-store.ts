@@ -2,6 +2,7 @@ import type { JobStatus } from '#contract/job.ts';
 import type { JobLabels } from '#contract/job-labels.ts';
 import type { ListedJob } from '#contract/job-list.ts';
 import type { ApiInputRef } from '#contract/request.ts';
+import type { AppErrorData } from '#errors/app-error.ts';
 import type { ByteProgress, OperationName } from '#operations/operation.ts';
 import type { JobReport } from '#telemetry/run-report.ts';
 import type { JobScope } from '../caller.ts';
@@ -100,7 +101,7 @@ export interface JobStore {
   finishInputs(results: readonly FinishedInput[]): Promise<HandedIn>;
 
   /**
-   * Releases leased inputs without results. They are queued again, and after a transient failure stay reserved until they are
+   * Releases leased inputs without results. They are queued again; with a time to retry at, they stay reserved until they are
    * released as stopped. An input finishes when its job is cancelled, or its worker process exited `MAX_PROCESS_EXITS` times.
    */
   releaseInputs(released: readonly ReleasedInput[]): Promise<HandedIn>;
@@ -136,6 +137,12 @@ export interface JobStore {
   /** Counts the queued inputs of all nodes. */
   countQueued(): Promise<number>;
 
+  /** Counts the queued inputs of all nodes that need one of the dependencies. */
+  countNeeding(dependencies: readonly string[]): Promise<number>;
+
+  /** Counts the inputs of jobs that wait for a dependency: those that met its outage, and those that need one which is away. */
+  waitingInputs(jobIds: readonly string[], away: readonly string[]): Promise<readonly WaitingInputs[]>;
+
   /** Counts what is queued and running on all nodes. */
   queueState(): Promise<QueueState>;
 
@@ -153,6 +160,8 @@ export interface JobStore {
 export interface NewJob extends Submission {
   readonly jobId: string;
   readonly queuedAt: Date;
+  /** The dependencies that each input needs, as far as they are known, in the order of the inputs. */
+  readonly needs?: readonly (readonly string[])[];
 }
 
 /** The job that an idempotency key was used for. */
@@ -239,6 +248,10 @@ export interface LeaseFilter {
   readonly withoutJobs: readonly string[];
   /** Inputs without a caller are never left out. On PostgreSQL nothing is leased while these callers have more than 10,000 jobs. */
   readonly withoutCallers: readonly string[];
+  /** Inputs that need one of these are left out. */
+  readonly withoutDependencies: readonly string[];
+  /** Inputs that have waited since before this time are not left out: they fail. ISO 8601. */
+  readonly overdueBefore: string;
 }
 
 /** Identifies an input. */
@@ -256,6 +269,10 @@ export interface LeasedInput extends InputAttempt {
   readonly priority: number;
   /** The name of who submitted its job; null where no tokens are set. */
   readonly caller: string | null;
+  /** The dependencies that it needs, as far as they are known. */
+  readonly needs: readonly string[];
+  /** The dependency that it waits for, or waited for last, and since when; null where it met none. */
+  readonly waiting: { readonly dependency: string; readonly since: string } | null;
   readonly inputJson: string;
   /** The request of its job, when that has a single input and retries no other. That of another job is read separately. */
   readonly request: JobRequest | null;
@@ -285,7 +302,27 @@ export type ReleasedInput = { readonly lease: InputAttempt } & (
   | { readonly reason: 'process-exited'; readonly exitCause: string }
   /** `retryAt`: milliseconds since 1970 by the clock of this process. */
   | { readonly reason: 'transient-failure'; readonly retryAt: number }
+  /** `since`: the time at which it met the outage first. With `retryAt` it waits until then whatever else happens. */
+  | {
+      readonly reason: 'outage';
+      readonly dependency: string;
+      readonly since: string;
+      readonly error: AppErrorData;
+      readonly needs: readonly string[];
+      readonly retryAt: number | null;
+    }
 );
+
+/** Inputs of a job that wait for a dependency. */
+export interface WaitingInputs {
+  readonly jobId: string;
+  readonly dependency: string;
+  readonly count: number;
+  /** The time at which the first of them met the outage; null where none has. */
+  readonly since: string | null;
+  /** The error that one of them met; null where none has. */
+  readonly error: AppErrorData | null;
+}
 
 /** The effects of handing in results or leases. */
 export interface HandedIn {

@@ -14,6 +14,7 @@ import type {
   LeasePart,
   RecoveredLeases,
 } from './job-store.ts';
+import { isLeftOut, needsIn } from './needs.ts';
 import { compareInputs } from './priority.ts';
 import type { Database, InputStatus } from './tables.ts';
 import { type JobChange, startOf, updateJobs } from './update-jobs.ts';
@@ -45,7 +46,7 @@ async function nextQueued(
   db: Database,
   count: number,
   maxPriority: number,
-  { onlyJobs, withoutJobs, withoutCallers }: LeaseFilter,
+  { onlyJobs, withoutJobs, withoutCallers, withoutDependencies, overdueBefore }: LeaseFilter,
 ): Promise<readonly InputId[]> {
   return (
     db
@@ -56,6 +57,9 @@ async function nextQueued(
       .where('priority', '<=', maxPriority)
       .$if(onlyJobs !== null, (inputs) => inputs.where('inputs.job_id', 'in', onlyJobs ?? []))
       .$if(withoutJobs.length > 0, (inputs) => inputs.where('inputs.job_id', 'not in', withoutJobs))
+      .$if(withoutDependencies.length > 0, (inputs) =>
+        inputs.where((inputs) => inputs.not(isLeftOut(withoutDependencies, overdueBefore))),
+      )
       // From the jobs to their inputs, because most queued inputs may be of these callers.
       .$if(withoutCallers.length > 0, (inputs) =>
         inputs.where('inputs.job_id', 'in', ({ selectFrom }) =>
@@ -168,7 +172,13 @@ export async function leaseQueued(
   // The request is read with the lease, because every statement costs a round trip.
   // It is null unless the job has a single input and retries no other.
   const { rows: leases } = await sql<
-    Omit<LeasedInput, 'request'> & { readonly jobStatus: JobStatus; readonly request: string | null }
+    Omit<LeasedInput, 'request' | 'needs' | 'waiting'> & {
+      readonly jobStatus: JobStatus;
+      readonly request: string | null;
+      readonly needs: string;
+      readonly waitingFor: string | null;
+      readonly waitingSince: string | null;
+    }
   >`
     update inputs set status = ${status}, attempt = inputs.attempt + 1, bytes_done = 0, bytes_total = 0
     from ${givenRows(db, INPUT_COLUMNS, rows)} as wanted
@@ -176,14 +186,17 @@ export async function leaseQueued(
       and exists (select 1 from jobs where jobs.job_id = inputs.job_id and jobs.cancelled_at is null)
     returning inputs.job_id as "jobId", inputs.input_index as "inputIndex", inputs.attempt, inputs.priority,
       inputs.transient_failures as "transientFailures", inputs.process_ends as "processExits",
-      inputs.input as "inputJson",
+      inputs.input as "inputJson", inputs.needs,
+      inputs.waiting_for as "waitingFor", inputs.waiting_since as "waitingSince",
       (select jobs.caller from jobs where jobs.job_id = inputs.job_id) as caller,
       (select jobs.status from jobs where jobs.job_id = inputs.job_id) as "jobStatus",
       (select ${jsonObject(db, REQUEST_FIELDS)} from jobs join job_requests on job_requests.job_id = jobs.job_id
         where jobs.job_id = inputs.job_id and inputs_total = 1 and retried_from is null) as request`.execute(db);
   return {
-    leased: leases.map(({ jobStatus: _, request, ...lease }) => ({
+    leased: leases.map(({ jobStatus: _, request, needs, waitingFor, waitingSince, ...lease }) => ({
       ...lease,
+      needs: needsIn(needs),
+      waiting: waitingFor === null || waitingSince === null ? null : { dependency: waitingFor, since: waitingSince },
       request: request === null ? null : (JSON.parse(request) as JobRequest),
     })),
     starts: leases.flatMap(({ jobId, jobStatus }) => (jobStatus === 'queued' ? [startOf(jobId)] : [])),

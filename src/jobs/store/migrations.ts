@@ -20,6 +20,7 @@ export const migrations: readonly Migration[] = [
   addRetries,
   addNodes,
   addPriorities,
+  addDependencies,
 ];
 
 /**
@@ -279,4 +280,16 @@ async function addPriorities(db: Kysely<unknown>): Promise<void> {
     .column('caller')
     .where(sql.ref('finished_at'), 'is', null)
     .execute();
+}
+
+/** Adds what each input needs of the deployment, and what one waits for that met an outage. */
+async function addDependencies(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .alterTable('inputs')
+    .addColumn('needs', 'text', (column) => column.notNull().defaultTo(''))
+    .execute();
+  for (const name of ['waiting_for', 'waiting_since', 'waiting_error'])
+    await db.schema.alterTable('inputs').addColumn(name, 'text').execute();
+  await sql`create index inputs_waiting on inputs (job_id, waiting_for)
+    where waiting_for is not null and status in ('queued', 'reserved')`.execute(db);
 }

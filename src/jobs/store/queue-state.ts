@@ -2,11 +2,14 @@ import { type ExpressionBuilder, sql } from 'kysely';
 import type { ByteProgress } from '#operations/operation.ts';
 import type { InputAttempt } from '../job.ts';
 import { isCurrent } from './finish-input.ts';
-import type { QueueState } from './job-store.ts';
+import type { LeaseFilter, QueueState } from './job-store.ts';
+import { isLeftOut, needsIn } from './needs.ts';
 import type { Database, Tables } from './tables.ts';
 
 /** Bound on jobs that a node excludes, because they stand in a statement. */
 const MAX_EXCLUDED_JOBS = 10_000;
+/** Bound on groups that a node excludes because of what they need: the default of `worker.queue_capacity`. */
+const MAX_EXCLUDED_GROUPS = 100_000;
 
 /** Implements `JobStore.queueState`. */
 export async function queueState(db: Database): Promise<QueueState> {
@@ -75,6 +78,36 @@ export async function otherJobs(db: Database, jobIds: readonly string[]): Promis
     .$if(jobIds.length > 0, (others) => others.where('job_id', 'not in', jobIds))
     .execute();
   return jobs.length > MAX_EXCLUDED_JOBS ? null : jobs.map(({ job_id: jobId }) => jobId);
+}
+
+/** A part of a job that needs the same dependencies: the group of its job messages. */
+export interface InputGroup {
+  readonly jobId: string;
+  readonly needs: readonly string[];
+}
+
+/** Returns the groups of queued inputs that a filter leaves out for what they need. */
+export async function groupsNeeding(
+  db: Database,
+  { withoutDependencies, overdueBefore }: Pick<LeaseFilter, 'withoutDependencies' | 'overdueBefore'>,
+): Promise<readonly InputGroup[]> {
+  if (withoutDependencies.length === 0) return [];
+  return groupsOf(
+    await queuedGroups(db).where(isLeftOut(withoutDependencies, overdueBefore)).limit(MAX_EXCLUDED_GROUPS).execute(),
+  );
+}
+
+/** Returns the groups of queued inputs of jobs. */
+export async function groupsOfJobs(db: Database, jobIds: readonly string[]): Promise<readonly InputGroup[]> {
+  return jobIds.length === 0 ? [] : groupsOf(await queuedGroups(db).where('job_id', 'in', jobIds).execute());
+}
+
+function queuedGroups(db: Database) {
+  return db.selectFrom('inputs').select(['job_id as jobId', 'needs']).distinct().where(isQueued);
+}
+
+function groupsOf(rows: readonly { readonly jobId: string; readonly needs: string }[]): readonly InputGroup[] {
+  return rows.map(({ jobId, needs }) => ({ jobId, needs: needsIn(needs) }));
 }
 
 /** Selects unfinished jobs, one more than may be excluded. */

@@ -4,6 +4,7 @@ import { cancelJob, cancelledAmong, finishInputs, releaseInputs } from './finish
 import type { JobStore } from './job-store.ts';
 import { leaseInputs, recoverLeases, requestOfJob, startInputs } from './lease-inputs.ts';
 import { probeWrite, pruneJobs } from './maintenance.ts';
+import { countNeeding, waitingInputs } from './needs.ts';
 import { pathsOfJob, releaseOutputPaths, reserveOutputPath } from './output-paths.ts';
 import { countQueued, queueState } from './queue-state.ts';
 import { findJob, finishedAmong, finishedInputs, listJobs, recentJobs, resultEntries } from './read-jobs.ts';
@@ -38,6 +39,7 @@ export const storeMethods: {
   cancelJob: write(cancelJob),
   cancelledAmong: read(cancelledAmong),
   closeCallback: write(closeCallback),
+  countNeeding: read(countNeeding),
   countQueued: read(countQueued),
   findByIdempotencyKey: read(findByIdempotencyKey),
   findJob: read(findJob),
@@ -63,4 +65,5 @@ export const storeMethods: {
   resultEntries: read(resultEntries),
   startInputs: write(startInputs),
   submitJob: write(submitJob),
+  waitingInputs: read(waitingInputs),
 };

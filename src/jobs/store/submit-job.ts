@@ -4,6 +4,7 @@ import { requestedName } from '#inputs/input-name.ts';
 import { insertCallback } from './callbacks.ts';
 import { givenRows } from './dialect.ts';
 import type { InputId, KnownJob, NewJob } from './job-store.ts';
+import { needsIn, needsText } from './needs.ts';
 import { MAX_COUNTED_BACKLOG, priorityOf } from './priority.ts';
 import type { Database } from './tables.ts';
 import { hasUrlSecrets, withoutQueries } from './url-secrets.ts';
@@ -11,6 +12,7 @@ import { hasUrlSecrets, withoutQueries } from './url-secrets.ts';
 /** An input that waits, as the queue of job messages needs it. */
 export interface QueuedInput extends InputId {
   readonly priority: number;
+  readonly needs: readonly string[];
 }
 
 /** Implements `JobStore.submitJob`. */
@@ -39,10 +41,11 @@ export async function submitJobs(
     if (isNew && callbackUrl != null) await insertCallback(db, jobId, callbackUrl);
     answers.push(isNew || idempotency == null ? null : await findByIdempotencyKey(db, idempotency.key));
   }
-  const queued = inputs.map(({ job_id, input_index, priority }) => ({
+  const queued = inputs.map(({ job_id, input_index, priority, needs }) => ({
     jobId: job_id,
     inputIndex: input_index,
     priority,
+    needs: needsIn(needs),
   }));
   return { answers, queued };
 }
@@ -140,10 +143,11 @@ const INPUT_COLUMNS = {
   input: 'text',
   name: 'text',
   priority: 'integer',
+  needs: 'text',
 } as const;
 
 /** Returns the rows of the inputs of a new job, and adds them to the backlog of its caller. */
-function inputRows({ jobId, sync, caller, request: { inputs } }: NewJob, backlogs: Map<string, number>) {
+function inputRows({ jobId, sync, caller, needs, request: { inputs } }: NewJob, backlogs: Map<string, number>) {
   const backlog = caller == null ? 0 : (backlogs.get(caller) ?? 0);
   if (caller != null) backlogs.set(caller, backlog + inputs.length);
   return inputs.map((input, inputIndex) => ({
@@ -152,13 +156,14 @@ function inputRows({ jobId, sync, caller, request: { inputs } }: NewJob, backlog
     input: jsonOf(input),
     name: jsonOf(nameOf(input, inputIndex)),
     priority: priorityOf({ sync, inputIndex, backlog }),
+    needs: needsText(needs?.[inputIndex] ?? []),
   }));
 }
 
 /** Inserts all inputs by one statement: a job may have 10,000. */
 async function insertInputs(db: Database, rows: readonly ReturnType<typeof inputRows>[number][]): Promise<void> {
-  await sql`insert into inputs (job_id, input_index, status, input, name, priority)
-    select job_id, input_index, 'queued', input, name, priority
+  await sql`insert into inputs (job_id, input_index, status, input, name, priority, needs)
+    select job_id, input_index, 'queued', input, name, priority, needs
     from ${givenRows(db, INPUT_COLUMNS, rows)} as given`.execute(db);
 }
 

@@ -84,6 +84,14 @@ interface InputsTable {
   transient_failures: Generated<number>;
   /** The order of leases (`priority.ts`); the queue of job messages has it, too. */
   readonly priority: Generated<number>;
+  /** The dependencies that it needs, as `needsText` writes them. */
+  needs: Generated<string>;
+  /** The dependency that it waits for, or waited for last; null where it never met an outage. */
+  waiting_for: string | null;
+  /** The time at which it met that first. */
+  waiting_since: string | null;
+  /** JSON of the error that it met last (`AppErrorData`). */
+  waiting_error: string | null;
   /** The last recorded progress; only when several nodes share the store. */
   bytes_done: Generated<number>;
   bytes_total: Generated<number>;

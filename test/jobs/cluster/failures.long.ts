@@ -108,7 +108,7 @@ describe('a database that is lost', () => {
     const refusal = await jobs.submit(scripts(['progress 1'])).catch((error: unknown) => error);
     assert(refusal instanceof AppError, String(refusal));
     assert.equal(refusal.reason, 'DATABASE_UNREACHABLE');
-    assert(refusal.transient);
+    assert(refusal.isTransient);
     await server.start();
     for (const { job_id: jobId } of submitted) {
       const job = await ended(jobs, jobId);
@@ -158,7 +158,10 @@ describe('a database that is lost', () => {
       try {
         await until(async () => (await linesOf(log)).length === 1);
         for (let submissions = 0; submissions < 3; submissions += 1) {
-          await assert.rejects(jobs.submit(scripts(['progress 1'])), { reason: 'DATABASE_TOO_SLOW', transient: true });
+          await assert.rejects(jobs.submit(scripts(['progress 1'])), {
+            reason: 'DATABASE_TOO_SLOW',
+            isTransient: true,
+          });
         }
       } finally {
         unlocked.abort();

@@ -4,7 +4,10 @@ import type { HandedIn, JobStore, LeasedInput, LeaseFilter, ReleasedInput } from
 import { ANY_PRIORITIES } from '#jobs/store/priority.ts';
 
 /** A filter that leaves nothing out. */
-export const ALL_JOBS: LeaseFilter = { onlyJobs: null, withoutJobs: [], withoutCallers: [] };
+export const ALL_JOBS: LeaseFilter = {
+  ...{ onlyJobs: null, withoutJobs: [], withoutCallers: [], withoutDependencies: [] },
+  overdueBefore: new Date(0).toISOString(),
+};
 
 /** Leases the next inputs of a job. */
 export async function leased(

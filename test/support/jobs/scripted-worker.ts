@@ -104,6 +104,16 @@ const steps: Readonly<Record<string, Step>> = {
   sign: () => {
     if (!canSign) throw new AppError('SIGNATURE_FAILED', { problem: 'the signer did not answer in time' });
   },
+  /** Meets an outage of the signer, of the outputs, or of neither, as long as a file is there. */
+  'sign-unless': (file) => {
+    if (existsSync(file)) throw new AppError('SIGNATURE_FAILED', { problem: 'it is away' });
+  },
+  'write-unless': (file) => {
+    if (existsSync(file)) throw new AppError('OUTPUT_FAILED', { path: file, problem: 'it is away' });
+  },
+  'fit-unless': (file) => {
+    if (existsSync(file)) throw new AppError('OUTPUT_DISK_FULL', { path: file, neededBytes: 2, freeBytes: 1 });
+  },
   'fail-times': async (argument) => {
     const [times, file = ''] = argument.split(' ');
     await appendFile(file, 'x');

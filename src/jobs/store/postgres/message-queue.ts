@@ -4,6 +4,7 @@ import type { CommandResponse, JobAttempt, PgBoss } from 'pg-boss';
 import type { Log } from '#telemetry/logger.ts';
 import type { InputId } from '../job-store.ts';
 import { ANY_PRIORITIES, LOW_PRIORITY_INTERVAL, lowPriorities } from '../priority.ts';
+import type { InputGroup } from '../queue-state.ts';
 import type { QueuedInput } from '../submit-job.ts';
 import type { Database } from '../tables.ts';
 import { ADVISORY_LOCKS } from './advisory-locks.ts';
@@ -89,14 +90,14 @@ export class MessageQueue {
     if (inputs.length > 0) await this.#boss.insert(QUEUE, inputs.map(insertOf), this.#within(db));
   }
 
-  /** Leases up to `count` messages, none of the excluded jobs. Every eighth time it prefers those of low priority. */
-  async fetch(db: Database, count: number, excludedJobs: readonly string[]): Promise<readonly JobMessage[]> {
+  /** Leases up to `count` messages, none of the excluded groups. Every eighth time it prefers those of low priority. */
+  async fetch(db: Database, count: number, excluded: readonly InputGroup[]): Promise<readonly JobMessage[]> {
     const messages: JobMessage[] = [];
     for (const maxPriority of this.#nextPriorities()) {
       if (messages.length >= count) break;
       const jobs = await this.#boss.fetch<InputId>(QUEUE, {
         batchSize: count - messages.length,
-        ignoreGroups: [...excludedJobs],
+        ignoreGroups: excluded.map(groupIdOf),
         maxPriority,
         ...this.#within(db),
       });
@@ -114,10 +115,15 @@ export class MessageQueue {
   }
 
   /** Sends the message again after a delay. Does nothing when its lease has expired: an input never has two messages. */
-  async requeue(db: Database, message: JobMessage, priority: number, delayMs: number): Promise<void> {
+  async requeue(
+    db: Database,
+    message: JobMessage,
+    queued: Omit<QueuedInput, keyof InputId>,
+    delayMs: number,
+  ): Promise<void> {
     if ((await this.delete(db, [message])) === 0) return;
     const insert = {
-      ...insertOf({ ...message, priority }),
+      ...insertOf({ ...message, ...queued }),
       ...(delayMs > 0 && { startAfter: Math.ceil(delayMs / 1000) }),
     };
     await this.#boss.insert(QUEUE, [insert], this.#within(db));
@@ -169,8 +175,13 @@ async function whileAlone(db: Database, work: () => Promise<void>): Promise<void
   });
 }
 
-function insertOf({ jobId, inputIndex, priority }: QueuedInput) {
-  return { data: { jobId, inputIndex }, priority, group: { id: jobId } };
+function insertOf({ jobId, inputIndex, priority, needs }: QueuedInput) {
+  return { data: { jobId, inputIndex }, priority, group: { id: groupIdOf({ jobId, needs }) } };
+}
+
+/** Returns what messages are left out by: their jobs, each with what they need. */
+function groupIdOf({ jobId, needs }: InputGroup): string {
+  return [jobId, ...needs].join(' ');
 }
 
 function attemptOf({ id, retryCount }: JobAttempt): JobAttempt {

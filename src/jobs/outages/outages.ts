@@ -1,0 +1,187 @@
+import { type Backoff, backoffMs } from '#concurrency/retry.ts';
+import type { AppError, AppErrorData } from '#errors/app-error.ts';
+import type { Log } from '#telemetry/logger.ts';
+import { causesOf } from './dependencies.ts';
+
+/** Pauses between probes of a dependency that is away. */
+const BACKOFF: Backoff = { firstMs: 1_000, maxMs: 60_000 };
+
+/** The interval in which an outage that goes on is logged again, in milliseconds. */
+const REPORT_INTERVAL_MS = 60_000;
+
+/**
+ * Uses a dependency for a moment. Resolves with null where it works, else with the problem, as the end of a sentence. Never
+ * rejects, and ends within a bound also where the dependency hangs. `error` is what an input met.
+ */
+export type Probe = (dependency: string, error: AppErrorData | null) => Promise<string | null>;
+
+/** A dependency that is away. */
+export interface Outage {
+  readonly dependency: string;
+  readonly error: AppErrorData;
+  readonly sinceMs: number;
+  /** Inputs that may try it at once; 0 until a probe succeeded. */
+  readonly allowed: number;
+}
+
+/** What an input waits for, and whether it waits alone: other inputs that need the same go on. */
+export interface Meeting {
+  readonly dependency: string;
+  readonly isAlone: boolean;
+}
+
+interface OpenOutage extends Outage {
+  allowed: number;
+  /** Probes and trials that failed. */
+  failures: number;
+  reportedAtMs: number;
+  timer: NodeJS.Timeout | undefined;
+}
+
+interface OutagesOptions {
+  readonly probe: Probe;
+  readonly log: Log;
+  /** Returns the least pause before a dependency is probed again, in milliseconds. */
+  readonly minPauseMs?: (dependency: string) => number;
+  /** Called when inputs may be leased that were left out. */
+  readonly changed: () => void;
+  readonly backoff?: Backoff;
+}
+
+/**
+ * What this node knows of dependencies that are away. The first inputs that meet an outage begin it. From then on the service
+ * probes, and nothing is leased that needs the dependency. After a good probe one input goes first, then twice as many with each
+ * that succeeds. Other nodes learn by themselves: one of them may reach what this one does not.
+ */
+export class Outages {
+  readonly #options: OutagesOptions;
+  readonly #open = new Map<string, OpenOutage>();
+  #isStopped = false;
+
+  constructor(options: OutagesOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the outages, in the order in which they began. */
+  list(): readonly Outage[] {
+    return [...this.#open.values()];
+  }
+
+  /**
+   * Judges the failure of an input. Returns the dependency that it waits for; null where its failure is none of a dependency.
+   * An error that may be the request's own fault is an outage where a probe fails, too.
+   */
+  async meet(error: AppError, needs: readonly string[]): Promise<Meeting | null> {
+    const causes = causesOf(error, needs);
+    const isSure = error.class === 'outage';
+    if (isSure && 'neededBytes' in error.details) return await this.#meetFullDisk(error, causes);
+    const away = causes.find((dependency) => this.#open.get(dependency)?.allowed === 0);
+    const only = isSure && causes.length === 1 ? causes[0] : undefined;
+    const cause = away ?? only ?? (await this.#firstFailing(causes, error)) ?? (isSure ? causes[0] : undefined);
+    return cause === undefined ? null : this.#begin(cause, error);
+  }
+
+  /** Records that an input succeeded, and so used what it needs. */
+  passed(needs: readonly string[]): void {
+    for (const dependency of needs) {
+      const outage = this.#open.get(dependency);
+      if (outage === undefined || outage.allowed === 0) continue;
+      outage.allowed *= 2;
+      if (outage.allowed > MAX_TRIALS) this.#end(outage);
+      this.#options.changed();
+    }
+  }
+
+  /**
+   * Returns the dependencies that nothing may be leased for, and how many inputs may be leased at most: `running` has the needs
+   * of those that run.
+   */
+  bounds(running: readonly (readonly string[])[]): {
+    readonly withoutDependencies: readonly string[];
+    readonly count: number;
+  } {
+    const withoutDependencies: string[] = [];
+    let count = Number.POSITIVE_INFINITY;
+    for (const { dependency, allowed } of this.#open.values()) {
+      const free = allowed - running.filter((needs) => needs.includes(dependency)).length;
+      if (free <= 0) withoutDependencies.push(dependency);
+      else count = Math.min(count, free);
+    }
+    return { withoutDependencies, count };
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    for (const { timer } of this.#open.values()) clearTimeout(timer);
+  }
+
+  /** An input that does not fit waits by itself while smaller ones do. */
+  async #meetFullDisk(error: AppError, [dependency]: readonly string[]): Promise<Meeting | null> {
+    if (dependency === undefined) return null;
+    const isFull = (await this.#options.probe(dependency, error.toData())) !== null;
+    return isFull ? this.#begin(dependency, error) : { dependency, isAlone: true };
+  }
+
+  async #firstFailing(causes: readonly string[], error: AppError): Promise<string | undefined> {
+    for (const dependency of causes) {
+      if ((await this.#options.probe(dependency, error.toData())) !== null) return dependency;
+    }
+    return undefined;
+  }
+
+  /** Begins an outage, or goes back to probing where it had seemed to be over. */
+  #begin(dependency: string, error: AppError): Meeting {
+    const known = this.#open.get(dependency);
+    if (known === undefined) {
+      const sinceMs = Date.now();
+      const outage: OpenOutage = {
+        ...{ dependency, error: error.toData(), sinceMs, allowed: 0, failures: 0 },
+        ...{ reportedAtMs: sinceMs, timer: undefined },
+      };
+      this.#open.set(dependency, outage);
+      this.#options.log.warn({ dependency, reason: error.reason, problem: error.message }, BEGUN);
+      this.#probeLater(outage);
+    } else if (known.allowed > 0) {
+      known.allowed = 0;
+      this.#probeLater(known);
+    }
+    return { dependency, isAlone: false };
+  }
+
+  #probeLater(outage: OpenOutage): void {
+    if (this.#isStopped) return;
+    outage.failures += 1;
+    const { backoff = BACKOFF, minPauseMs } = this.#options;
+    const pauseMs = Math.max(minPauseMs?.(outage.dependency) ?? 0, backoffMs(outage.failures, backoff));
+    outage.timer = setTimeout(() => void this.#probe(outage), pauseMs).unref();
+  }
+
+  async #probe(outage: OpenOutage): Promise<void> {
+    const { probe, log, changed } = this.#options;
+    const { dependency, error, sinceMs } = outage;
+    const problem = await probe(dependency, error);
+    if (problem === null) {
+      outage.allowed = 1;
+      changed();
+      return;
+    }
+    if (Date.now() - outage.reportedAtMs >= REPORT_INTERVAL_MS) {
+      outage.reportedAtMs = Date.now();
+      log.warn({ dependency, reason: error.reason, problem, since: new Date(sinceMs) }, GOES_ON);
+    }
+    this.#probeLater(outage);
+    // Inputs that have waited for too long fail.
+    changed();
+  }
+
+  #end({ dependency, sinceMs }: OpenOutage): void {
+    this.#open.delete(dependency);
+    this.#options.log.info({ dependency, ms: Date.now() - sinceMs }, 'a dependency works again');
+  }
+}
+
+/** The outage is over when more inputs than this could try at once. */
+const MAX_TRIALS = 8;
+
+const BEGUN = 'a dependency is away: inputs that need it wait, and it is probed';
+const GOES_ON = 'a dependency is still away';

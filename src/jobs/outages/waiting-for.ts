@@ -1,0 +1,67 @@
+import type { WaitingFor } from '#contract/job.ts';
+import type { ListedJob } from '#contract/job-list.ts';
+import { AppError } from '#errors/app-error.ts';
+import type { DependencyKind } from '#errors/entry.ts';
+import type { JobStore, WaitingInputs } from '../store/job-store.ts';
+import { dependencyOf } from './dependencies.ts';
+import type { Outage } from './outages.ts';
+
+/** Told to callers who are no admins, in place of the message, which names hosts and folders. */
+const PUBLIC_MESSAGES: Readonly<Record<DependencyKind, string>> = {
+  input_bucket: 'A bucket that inputs are read from cannot be used now.',
+  output_bucket: 'A bucket that outputs are written to cannot be used now.',
+  input_folder: 'A folder that inputs are read from cannot be used now.',
+  output_folder: 'Outputs cannot be written to the disk of the service now, or do not fit on it.',
+  scratch_folder: 'The disk that inputs lie on while they are worked on cannot be used now, or is full.',
+  time_stamp_authority: 'No time-stamp authority answers now.',
+  signer: 'The signing key cannot be used now.',
+};
+
+const GOES_ON = 'The inputs wait, and go on by themselves.';
+
+/** Adds what inputs of unfinished jobs wait for, as admins see it. */
+export async function withWaiting<J extends ListedJob>(
+  jobs: readonly J[],
+  outages: readonly Outage[],
+  store: Pick<JobStore, 'waitingInputs'>,
+): Promise<readonly J[]> {
+  const unfinished = jobs.flatMap(({ job_id: id, progress }) => (progress === undefined ? [] : [id]));
+  if (unfinished.length === 0) return jobs;
+  const waiting = await store.waitingInputs(
+    unfinished,
+    outages.map(({ dependency }) => dependency),
+  );
+  if (waiting.length === 0) return jobs;
+  return jobs.map((job) => {
+    const own = waiting.filter(({ jobId }) => jobId === job.job_id).flatMap((inputs) => entryOf(inputs, outages) ?? []);
+    return own.length === 0 ? job : { ...job, waiting_for: own };
+  });
+}
+
+function entryOf({ dependency, count, since, error }: WaitingInputs, outages: readonly Outage[]): WaitingFor | null {
+  const outage = outages.find((one) => one.dependency === dependency);
+  const met = error ?? outage?.error;
+  if (met === undefined) return null;
+  const sinceMs = since ?? new Date(outage?.sinceMs ?? 0).toISOString();
+  const { message } = AppError.fromData(met);
+  return {
+    dependency: decodeURIComponent(dependency),
+    reason: met.reason,
+    message: `${message} ${GOES_ON}`,
+    since: sinceMs,
+    inputs: count,
+  };
+}
+
+/** Returns a job as callers see it who are no admins: without the names of buckets, folders and hosts. */
+export function withoutNames<J extends ListedJob>(job: J): J {
+  if (job.waiting_for === undefined) return job;
+  return {
+    ...job,
+    waiting_for: job.waiting_for.map(({ dependency, ...entry }) => {
+      const kind = dependencyOf(dependency)?.kind;
+      const message = kind === undefined ? GOES_ON : `${PUBLIC_MESSAGES[kind]} ${GOES_ON}`;
+      return { ...entry, dependency: kind ?? 'unknown', message };
+    }),
+  };
+}

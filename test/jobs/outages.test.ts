@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { AppError } from '#errors/app-error.ts';
+import type { Jobs } from '#jobs/jobs.ts';
+import { Outages } from '#jobs/outages/outages.ts';
+import { configFor, ended, keptLog, linesOf, NO_LOG, scripts, startedJobs, until } from '../support/jobs/test-jobs.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const AWAY = new AppError('SIGNATURE_FAILED', { problem: 'it is away' });
+const AMBIGUOUS = new AppError('OUTPUT_FAILED', { path: '/out', problem: 'x' });
+const FULL = new AppError('OUTPUT_DISK_FULL', { path: '/out', neededBytes: 2, freeBytes: 1 });
+const FAST = { firstMs: 1, maxMs: 1 };
+
+/** Outages of dependencies, of which `away` says which are away. */
+function outagesOf(away: ReadonlySet<string>) {
+  const probed: string[] = [];
+  let changes = 0;
+  const outages = new Outages({
+    probe: async (dependency) => {
+      probed.push(dependency);
+      return away.has(dependency) ? 'it is away' : null;
+    },
+    log: NO_LOG,
+    changed: () => {
+      changes += 1;
+    },
+    backoff: FAST,
+  });
+  return { outages, probed, changes: () => changes };
+}
+
+describe('an outage', () => {
+  test('begins with the first input that meets it, and keeps from starting what needs the dependency', async () => {
+    const { outages } = outagesOf(new Set(['signer']));
+    assert.deepEqual(await outages.meet(AWAY, ['signer']), { dependency: 'signer', isAlone: false });
+    assert.deepEqual(outages.bounds([]).withoutDependencies, ['signer']);
+    assert.equal(outages.bounds([]).count, Number.POSITIVE_INFINITY);
+    outages.stop();
+  });
+
+  test('is one only where a probe fails too, if the request may be at fault', async () => {
+    const { outages } = outagesOf(new Set());
+    assert.equal(await outages.meet(AMBIGUOUS, ['output_folder']), null);
+    const other = outagesOf(new Set(['output_folder']));
+    assert.equal((await other.outages.meet(AMBIGUOUS, ['output_folder']))?.dependency, 'output_folder');
+    other.outages.stop();
+  });
+
+  test('of a bucket is that of the side whose probe fails', async () => {
+    const error = new AppError('S3_UNREACHABLE', { address: 's3://media/a', problem: 'x' });
+    const { outages } = outagesOf(new Set(['output_bucket:media']));
+    const needs = ['input_bucket:media', 'output_bucket:media', 'output_bucket:other', 'signer'];
+    assert.equal((await outages.meet(error, needs))?.dependency, 'output_bucket:media');
+    outages.stop();
+  });
+
+  test('does not begin where an input is too large for what is free, and others are not', async () => {
+    const { outages } = outagesOf(new Set());
+    assert.deepEqual(await outages.meet(FULL, ['output_folder']), { dependency: 'output_folder', isAlone: true });
+    assert.deepEqual(outages.list(), []);
+  });
+
+  test('ends with one input that goes first, then twice as many with each that succeeds', async () => {
+    const away = new Set(['signer']);
+    const { outages, changes } = outagesOf(away);
+    await outages.meet(AWAY, ['signer']);
+    away.clear();
+    await until(() => outages.bounds([]).count === 1);
+    assert.equal(changes() > 0, true);
+    assert.deepEqual(outages.bounds([['signer']]).withoutDependencies, ['signer']);
+    outages.passed(['signer']);
+    assert.equal(outages.bounds([]).count, 2);
+    for (let passed = 0; passed < 3; passed += 1) outages.passed(['signer']);
+    assert.deepEqual(outages.list(), []);
+  });
+
+  test('goes on where the probe succeeds and inputs meet it all the same', async () => {
+    const { outages, probed } = outagesOf(new Set());
+    await outages.meet(AWAY, ['signer']);
+    await until(() => outages.bounds([]).count === 1);
+    await outages.meet(AWAY, ['signer']);
+    assert.deepEqual(outages.bounds([]).withoutDependencies, ['signer']);
+    await until(() => outages.bounds([]).count === 1);
+    assert.ok(probed.length >= 2);
+    outages.stop();
+  });
+});
+
+/** Jobs whose dependencies are away while a file is there. */
+async function jobsWith(t: { after(tearDown: () => Promise<void>): void }, outageHours = 24) {
+  const folder = temporaryFolder();
+  const config = configFor(folder);
+  const marker = join(folder, 'away');
+  const log = keptLog();
+  const started = join(folder, 'started');
+  writeFileSync(marker, '');
+  const jobs = await startedJobs(t, {
+    config: { ...config, jobs: { ...config.jobs, outage_hours: outageHours } },
+    log,
+    probe: async () => (existsSync(marker) ? 'it is away' : null),
+  });
+  return { jobs, marker, log, started };
+}
+
+async function waits(jobs: Jobs, jobId: string): Promise<void> {
+  await until(async () => (await jobs.find(jobId))?.waiting_for !== undefined);
+}
+
+describe('inputs that meet an outage', () => {
+  test('wait, go on by themselves when it is over, and none fails', async (t) => {
+    const { jobs, marker, log, started } = await jobsWith(t);
+    const inputs = Array.from({ length: 20 }, () => `append ${started}; sign-unless ${marker}`);
+    const { job_id: jobId } = await jobs.submit(scripts(inputs));
+    await waits(jobs, jobId);
+    const { job_id: other } = await jobs.submit({ ...scripts(['progress 1']), operation: 'verify' });
+    assert.equal((await ended(jobs, other)).status, 'succeeded');
+    const [waiting] = (await jobs.find(jobId))?.waiting_for ?? [];
+    assert.deepEqual([waiting?.dependency, waiting?.inputs, waiting?.reason], ['signer', 20, 'SIGNATURE_FAILED']);
+    rmSync(marker);
+    assert.equal((await ended(jobs, jobId)).status, 'succeeded');
+    const starts = await linesOf(started);
+    assert.ok(starts.length <= 20 + 2, `${starts.length} starts`);
+    assert.equal(log.lines.filter(({ level }) => level === 'warn').length, 1);
+  });
+
+  test('end at once when their job is cancelled', async (t) => {
+    const { jobs, marker } = await jobsWith(t);
+    const { job_id: jobId } = await jobs.submit(scripts([`sign-unless ${marker}`]));
+    await waits(jobs, jobId);
+    await jobs.cancel(jobId);
+    assert.equal((await ended(jobs, jobId)).results[0]?.status, 'cancelled');
+  });
+
+  test('fail with the reason when they have waited for too long', async (t) => {
+    const { jobs, marker } = await jobsWith(t, 0);
+    const job = await ended(jobs, (await jobs.submit(scripts([`sign-unless ${marker}`]))).job_id);
+    assert.equal(job.results[0]?.error_details?.reason, 'SIGNATURE_FAILED');
+  });
+
+  test('fail at once where only they cannot use the dependency', async (t) => {
+    const { jobs, marker } = await jobsWith(t);
+    const gone = `${marker}.other`;
+    writeFileSync(gone, '');
+    rmSync(marker);
+    const job = await ended(jobs, (await jobs.submit(scripts([`write-unless ${gone}`]))).job_id);
+    assert.equal(job.results[0]?.error_details?.reason, 'OUTPUT_FAILED');
+  });
+
+  test('that do not fit on the disk let others pass', async (t) => {
+    const { jobs, marker } = await jobsWith(t);
+    const large = `${marker}.large`;
+    writeFileSync(large, '');
+    rmSync(marker);
+    const { job_id: jobId } = await jobs.submit(scripts([`fit-unless ${large}`]));
+    await waits(jobs, jobId);
+    assert.equal((await ended(jobs, (await jobs.submit(scripts(['progress 1']))).job_id)).status, 'succeeded');
+    assert.equal((await jobs.find(jobId))?.waiting_for?.[0]?.dependency, 'output_folder');
+  });
+});
