@@ -26,6 +26,7 @@ import { TrustStore } from '#provenance/trust-store.ts';
 import { requireS3Sdk } from '#s3/s3-connection.ts';
 import { openLogger, requireLogLevel } from '#telemetry/logger.ts';
 import { Telemetry, type Tracing } from '#telemetry/telemetry.ts';
+import { createDependencyProbes } from './dependency-probes.ts';
 import { requireFolders } from './service-folders.ts';
 
 /** The time that running inputs get on shutdown. Inputs that have not finished by then are run again at the next start. */
@@ -89,6 +90,7 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
     launcher,
     trust,
     ...(signer && { signer }),
+    probes: createDependencyProbes({ config, launcher, ...(signer && { signer }) }),
     log: logger,
     telemetry,
     ...(config.callbacks.secret !== undefined && { post: guardedPost(deniedNetworks) }),

@@ -13,6 +13,7 @@ import { WorkerPool, type WorkerPoolOptions } from '#workers/worker-pool.ts';
 import type { WorkerTimeouts } from '#workers/worker-process.ts';
 import { type CallbackLimits, type CallbackOutcome, CallbackSender, type Post } from './callback-sender.ts';
 import type { JobScope } from './caller.ts';
+import { type DependencyProbes, needsOf } from './dependencies.ts';
 import { CompletionWaiters, JobFeed, ListFeed } from './following/job-feeds.ts';
 import {
   type IdempotencyKey,
@@ -25,8 +26,6 @@ import {
   withRunning,
 } from './job.ts';
 import { JobIds } from './job-ids.ts';
-import { needsOf } from './outages/dependencies.ts';
-import type { Probe } from './outages/outages.ts';
 import { withoutNames, withWaiting } from './outages/waiting-for.ts';
 import type { JobEngine } from './queue/job-queue.ts';
 import { openSqliteEngine } from './queue/sqlite-queue.ts';
@@ -58,8 +57,8 @@ export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signe
   readonly clearStagings?: (attempt?: InputAttempt) => Promise<void>;
   /** Called when the embedded store cannot be used any more (`STORE_LOST`): only a new start opens it again. */
   readonly storeLost?: (error: AppError) => void;
-  /** Uses a dependency for a moment, to find out whether it works; without one, all seem to work. */
-  readonly probe?: Probe;
+  /** Find out whether dependencies work; without them, all seem to. */
+  readonly probes?: DependencyProbes;
   /** Sends a callback. */
   readonly post?: Post;
   readonly callbackLimits?: Partial<CallbackLimits>;
@@ -344,7 +343,7 @@ export class Jobs {
     pool: WorkerPool,
     { waiters, feed, callbackSender }: Pick<Engine, 'waiters' | 'feed' | 'callbackSender'>,
   ): SchedulerOptions {
-    const { config, log, telemetry, clearStagings, probe = nothingToProbe } = this.#options;
+    const { config, log, telemetry, clearStagings, probes = NOTHING_PROBED } = this.#options;
     const notifyFinished = (jobId: string) => {
       waiters.finished(jobId);
       feed.finished(jobId);
@@ -357,7 +356,7 @@ export class Jobs {
       maxRunningInputsPerJob: config.worker.default_max_files_parallel,
       maxRunningJobs: config.worker.max_concurrent_batches,
       capacity: config.worker.queue_capacity,
-      probe,
+      probes,
       outageHours: config.jobs.outage_hours,
       clearStagings: async (attempt) => clearStagings?.(attempt),
       runEnded: (report) => telemetry?.runEnded(report),
@@ -407,6 +406,6 @@ function replayOf({ jobId, status, digest }: KnownJob, asked: string | undefined
   return { job_id: jobId, status, replayed: true };
 }
 
-const nothingToProbe: Probe = () => Promise.resolve(null);
+const NOTHING_PROBED: DependencyProbes = { problemOf: async () => null, minPauseMs: () => 0 };
 
 const postNothing: Post = () => Promise.reject(new Error('nothing here sends callbacks'));

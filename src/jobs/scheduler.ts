@@ -5,8 +5,9 @@ import type { ByteProgress } from '#operations/operation.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { JobReport, RunReport } from '#telemetry/run-report.ts';
 import type { WorkerPool } from '#workers/worker-pool.ts';
+import type { DependencyProbes } from './dependencies.ts';
 import { type InputAttempt, NO_PROGRESS, NOTHING_RUNNING, type RunningProgress } from './job.ts';
-import { type Outage, Outages, type Probe } from './outages/outages.ts';
+import { type Outage, Outages } from './outages/outages.ts';
 import type { JobEngine, JobQueue, LeaseRequest } from './queue/job-queue.ts';
 import { failedEntry } from './result-entries.ts';
 import { OutputPathRegistries } from './scheduling/output-path-registry.ts';
@@ -45,8 +46,7 @@ export interface SchedulerOptions {
   readonly maxRunningJobs: number;
   /** Bound on waiting inputs (`worker.queue_capacity`). */
   readonly capacity: number;
-  /** Uses a dependency for a moment, to find out whether it works. */
-  readonly probe: Probe;
+  readonly probes: DependencyProbes;
   /** Hours for which an input waits for a dependency that is away (`jobs.outage_hours`). */
   readonly outageHours: number;
   /** Removes the staged outputs of an attempt whose worker may be gone. Never rejects. */

@@ -5,7 +5,8 @@ import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import { Child } from '#processes/child.ts';
 import { Launcher } from '#processes/launcher.ts';
-import { connectS3 } from '#s3/s3-connection.ts';
+import { connectS3, type S3Settings } from '#s3/s3-connection.ts';
+import { S3Reader } from '#s3/s3-reader.ts';
 import { S3Writer } from '#s3/s3-writer.ts';
 import { markOfNote, rollBackUploads } from './s3/roll-back-uploads.ts';
 import { leftoverNotes } from './s3/upload-journal.ts';
@@ -20,10 +21,14 @@ const TASK_TIMEOUT_MS = 15 * 60_000;
 /** Buckets that are probed concurrently. */
 const MAX_CONCURRENT_PROBES = 8;
 
+type S3TaskSettings = S3Settings & Pick<S3OutputSettings, 'buckets' | 'base_prefix'>;
+
 /** A background task of the service in S3. */
 type S3Task =
   /** Writes to and deletes from every bucket of outputs. */
   | { readonly kind: 'probe' }
+  /** Lists a bucket of inputs. */
+  | { readonly kind: 'list'; readonly bucket: string }
   /** Rolls back what attempts of lost processes left in S3: those of one attempt, or all. */
   | { readonly kind: 'roll-back'; readonly dataDir: string; readonly key: StagingKey | undefined };
 
@@ -37,6 +42,17 @@ export async function probeBuckets(
   timeoutMs = TASK_TIMEOUT_MS,
 ): Promise<void> {
   await inProcess({ settings, task: { kind: 'probe' } }, launcher, timeoutMs);
+}
+
+/** Reads the beginning of the list of a bucket of inputs. Throws an AppError that names it. */
+export async function probeInputBucket(
+  settings: S3Settings,
+  bucket: string,
+  launcher: Launcher,
+  timeoutMs: number,
+): Promise<void> {
+  const request = { settings: { ...settings, buckets: [], base_prefix: '' }, task: { kind: 'list', bucket } } as const;
+  await inProcess(request, launcher, timeoutMs);
 }
 
 /**
@@ -56,7 +72,7 @@ export async function recoverUploads(
 
 /** The message that starts a task in its process. */
 export interface S3TaskRequest {
-  readonly settings: S3OutputSettings;
+  readonly settings: S3TaskSettings;
   readonly task: S3Task;
 }
 
@@ -74,10 +90,18 @@ async function inProcess(
 }
 
 /** Runs a task in this process. */
-export async function runS3Task(settings: S3OutputSettings, task: S3Task): Promise<readonly string[]> {
-  const writer = new S3Writer(await connectS3(settings));
+export async function runS3Task(settings: S3TaskSettings, task: S3Task): Promise<readonly string[]> {
+  const connection = await connectS3(settings);
+  if (task.kind === 'list') return await listOne(new S3Reader(connection), task.bucket);
+  const writer = new S3Writer(connection);
   if (task.kind === 'roll-back') return await rollBackLeftovers(writer, task);
   await mapConcurrent(settings.buckets, MAX_CONCURRENT_PROBES, (bucket) => probe(writer, bucket, settings.base_prefix));
+  return [];
+}
+
+async function listOne(reader: S3Reader, bucket: string): Promise<string[]> {
+  const { signal } = new AbortController();
+  for await (const _ of reader.list({ bucket, key: '' }, signal)) break;
   return [];
 }
 

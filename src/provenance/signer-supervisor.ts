@@ -7,6 +7,7 @@ import { AppError } from '#errors/app-error.ts';
 import { Child } from '#processes/child.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import type { Log } from '#telemetry/logger.ts';
+import type { TimeStampSettings } from './authoring/time-stamps.ts';
 import type { ManifestProblem } from './dry-run/dry-run-manifest.ts';
 import { type ProtocolViolation, type SignerAnswer, stopReading, type ToSigner } from './signer-protocol.ts';
 import type { IdentityDescription } from './signing-identity.ts';
@@ -228,6 +229,12 @@ function logIdentity(identity: IdentityDescription, trust: TrustLists, log: Log)
 
 const CHECK_PROCESS_URL = new URL(`./dry-run/run-identity-check${extname(import.meta.url)}`, import.meta.url);
 
+/** The request of a check: the identity to sign with, and the authorities of the time-stamp; null for none. */
+export interface SigningCheck {
+  readonly identity: IdentityDescription;
+  readonly timeStamps: TimeStampSettings | null;
+}
+
 const CHECK = { boundMs: 60_000, because: 'because it took too long' };
 
 /**
@@ -238,7 +245,7 @@ const CHECK = { boundMs: 60_000, because: 'because it took too long' };
 export async function checkIdentity(signer: SignerSupervisor, launcher: Launcher): Promise<void> {
   const { file, kind } = signer.identity;
   if (kind === 'development') return;
-  const problems = await judgeInProcess(signer, launcher);
+  const problems = await judgeInProcess(signer, launcher, null);
   if (problems.length === 0) return;
   throw new AppError('IDENTITY_INVALID', {
     file,
@@ -249,8 +256,24 @@ export async function checkIdentity(signer: SignerSupervisor, launcher: Launcher
   });
 }
 
-async function judgeInProcess(signer: SignerSupervisor, launcher: Launcher): Promise<readonly ManifestProblem[]> {
-  const child = new Child<IdentityDescription, readonly ManifestProblem[]>(launcher, CHECK_PROCESS_URL, {
+/**
+ * Signs a small manifest, with a time-stamp where settings are given. Resolves with null where that works, else with the problem.
+ */
+export async function probeSigning(
+  signer: SignerSupervisor,
+  launcher: Launcher,
+  timeStamps: TimeStampSettings | null,
+): Promise<string | null> {
+  const [found] = await judgeInProcess(signer, launcher, timeStamps);
+  return found === undefined ? null : found.problem;
+}
+
+async function judgeInProcess(
+  signer: SignerSupervisor,
+  launcher: Launcher,
+  timeStamps: TimeStampSettings | null,
+): Promise<readonly ManifestProblem[]> {
+  const child = new Child<SigningCheck, readonly ManifestProblem[]>(launcher, CHECK_PROCESS_URL, {
     execArgv: [],
     writable: [],
     pipeCount: 1,
@@ -258,5 +281,5 @@ async function judgeInProcess(signer: SignerSupervisor, launcher: Launcher): Pro
   const kill = (because: string) => child.kill(because);
   const own = { exited: child.exited, giveChannel: (next: Socket) => next.destroy(), kill };
   signer.attach(own, child.channel()).allow(signer.identity.name);
-  return await child.askOnce('the check of the signing identity', signer.identity, CHECK);
+  return await child.askOnce('the check of the signing identity', { identity: signer.identity, timeStamps }, CHECK);
 }

@@ -64,11 +64,11 @@ describe('jobs', () => {
 
   test('the log warns of what the operator has to mend, and not of what the request got wrong', async () => {
     const jobs = await sharedJobs();
-    const job = await ended(jobs, (await jobs.submit(scripts(['find-disk-full /out', 'fail /nowhere']))).job_id);
+    const job = await ended(jobs, (await jobs.submit(scripts(['fail-read-back x', 'fail /nowhere']))).job_id);
     assert.equal(job.status, 'failed');
     const failures = failuresOf(job);
     const levels = failures.map(({ level, fields }) => [(fields as { reason: string }).reason, level]);
-    assert.deepEqual(Object.fromEntries(levels), { OUTPUT_DISK_FULL: 'warn', SOURCE_NOT_FOUND: 'info' });
+    assert.deepEqual(Object.fromEntries(levels), { READ_BACK_FAILED: 'warn', SOURCE_NOT_FOUND: 'info' });
   });
 
   test('the log line of a failed input has its name and the message of the error', async () => {

@@ -3,6 +3,7 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
+import { idOf } from '#jobs/dependencies.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import { Outages } from '#jobs/outages/outages.ts';
 import { configFor, ended, keptLog, linesOf, NO_LOG, scripts, startedJobs, until } from '../support/jobs/test-jobs.ts';
@@ -18,9 +19,12 @@ function outagesOf(away: ReadonlySet<string>) {
   const probed: string[] = [];
   let changes = 0;
   const outages = new Outages({
-    probe: async (dependency) => {
-      probed.push(dependency);
-      return away.has(dependency) ? 'it is away' : null;
+    probes: {
+      problemOf: async (dependency) => {
+        probed.push(idOf(dependency));
+        return away.has(idOf(dependency)) ? 'it is away' : null;
+      },
+      minPauseMs: () => 0,
     },
     log: NO_LOG,
     changed: () => {
@@ -99,7 +103,7 @@ async function jobsWith(t: { after(tearDown: () => Promise<void>): void }, outag
   const jobs = await startedJobs(t, {
     config: { ...config, jobs: { ...config.jobs, outage_hours: outageHours } },
     log,
-    probe: async () => (existsSync(marker) ? 'it is away' : null),
+    probes: { problemOf: async () => (existsSync(marker) ? 'it is away' : null), minPauseMs: () => 0 },
   });
   return { jobs, marker, log, started };
 }

@@ -309,6 +309,7 @@ export function describeJobQueue(engineName: string, openEngine: (scope: Scope) 
       const lease = await leaseOne(engine);
       assert(lease !== undefined);
       assert.equal((await engine.queue.release([outageOf(lease, 'signer')])).queuedCount, 1);
+      assert.equal(await leaseOne(engine, { withoutDependencies: ['signer'] }), undefined);
       assert.deepEqual(
         (await engine.store.waitingInputs([jobId], ['signer'])).map(({ dependency, count }) => [dependency, count]),
         [['signer', 2]],

@@ -209,7 +209,7 @@ function schedulerOf(queue: Partial<JobQueue>, requestOfJob: JobStore['requestOf
     pool: new WorkerPool({ entry: SCRIPTED_WORKER, config: configFor('/nowhere'), maxWorkers: 1, log: NO_LOG }),
     log: NO_LOG,
     ...{ maxRunningInputs: 1, maxRunningInputsPerJob: 1, maxRunningJobs: 10, capacity: 10, outageHours: 24 },
-    probe: async () => null,
+    probes: { problemOf: async () => null, minPauseMs: () => 0 },
     clearStagings: async () => undefined,
     runEnded: () => undefined,
     jobFinished: () => undefined,

@@ -1,19 +1,13 @@
 import { type Backoff, backoffMs } from '#concurrency/retry.ts';
 import type { AppError, AppErrorData } from '#errors/app-error.ts';
 import type { Log } from '#telemetry/logger.ts';
-import { causesOf } from './dependencies.ts';
+import { causesOf, type DependencyProbes, dependencyOf } from '../dependencies.ts';
 
 /** Pauses between probes of a dependency that is away. */
 const BACKOFF: Backoff = { firstMs: 1_000, maxMs: 60_000 };
 
 /** The interval in which an outage that goes on is logged again, in milliseconds. */
 const REPORT_INTERVAL_MS = 60_000;
-
-/**
- * Uses a dependency for a moment. Resolves with null where it works, else with the problem, as the end of a sentence. Never
- * rejects, and ends within a bound also where the dependency hangs. `error` is what an input met.
- */
-export type Probe = (dependency: string, error: AppErrorData | null) => Promise<string | null>;
 
 /** A dependency that is away. */
 export interface Outage {
@@ -39,10 +33,8 @@ interface OpenOutage extends Outage {
 }
 
 interface OutagesOptions {
-  readonly probe: Probe;
+  readonly probes: DependencyProbes;
   readonly log: Log;
-  /** Returns the least pause before a dependency is probed again, in milliseconds. */
-  readonly minPauseMs?: (dependency: string) => number;
   /** Called when inputs may be leased that were left out. */
   readonly changed: () => void;
   readonly backoff?: Backoff;
@@ -77,7 +69,7 @@ export class Outages {
     if (isSure && 'neededBytes' in error.details) return await this.#meetFullDisk(error, causes);
     const away = causes.find((dependency) => this.#open.get(dependency)?.allowed === 0);
     const only = isSure && causes.length === 1 ? causes[0] : undefined;
-    const cause = away ?? only ?? (await this.#firstFailing(causes, error)) ?? (isSure ? causes[0] : undefined);
+    const cause = away ?? only ?? (await this.#firstFailing(causes)) ?? (isSure ? causes[0] : undefined);
     return cause === undefined ? null : this.#begin(cause, error);
   }
 
@@ -118,13 +110,13 @@ export class Outages {
   /** An input that does not fit waits by itself while smaller ones do. */
   async #meetFullDisk(error: AppError, [dependency]: readonly string[]): Promise<Meeting | null> {
     if (dependency === undefined) return null;
-    const isFull = (await this.#options.probe(dependency, error.toData())) !== null;
+    const isFull = (await this.#problemOf(dependency)) !== null;
     return isFull ? this.#begin(dependency, error) : { dependency, isAlone: true };
   }
 
-  async #firstFailing(causes: readonly string[], error: AppError): Promise<string | undefined> {
+  async #firstFailing(causes: readonly string[]): Promise<string | undefined> {
     for (const dependency of causes) {
-      if ((await this.#options.probe(dependency, error.toData())) !== null) return dependency;
+      if ((await this.#problemOf(dependency)) !== null) return dependency;
     }
     return undefined;
   }
@@ -151,15 +143,17 @@ export class Outages {
   #probeLater(outage: OpenOutage): void {
     if (this.#isStopped) return;
     outage.failures += 1;
-    const { backoff = BACKOFF, minPauseMs } = this.#options;
-    const pauseMs = Math.max(minPauseMs?.(outage.dependency) ?? 0, backoffMs(outage.failures, backoff));
+    const { backoff = BACKOFF, probes } = this.#options;
+    const dependency = dependencyOf(outage.dependency);
+    const leastMs = dependency === null ? 0 : probes.minPauseMs(dependency);
+    const pauseMs = Math.max(leastMs, backoffMs(outage.failures, backoff));
     outage.timer = setTimeout(() => void this.#probe(outage), pauseMs).unref();
   }
 
   async #probe(outage: OpenOutage): Promise<void> {
-    const { probe, log, changed } = this.#options;
+    const { log, changed } = this.#options;
     const { dependency, error, sinceMs } = outage;
-    const problem = await probe(dependency, error);
+    const problem = await this.#problemOf(dependency);
     if (problem === null) {
       outage.allowed = 1;
       changed();
@@ -172,6 +166,12 @@ export class Outages {
     this.#probeLater(outage);
     // Inputs that have waited for too long fail.
     changed();
+  }
+
+  /** A dependency of another release cannot be probed: inputs try it. */
+  async #problemOf(id: string): Promise<string | null> {
+    const dependency = dependencyOf(id);
+    return dependency === null ? null : await this.#options.probes.problemOf(dependency);
   }
 
   #end({ dependency, sinceMs }: OpenOutage): void {

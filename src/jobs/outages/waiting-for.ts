@@ -2,8 +2,8 @@ import type { WaitingFor } from '#contract/job.ts';
 import type { ListedJob } from '#contract/job-list.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { DependencyKind } from '#errors/entry.ts';
+import { dependencyOf } from '../dependencies.ts';
 import type { JobStore, WaitingInputs } from '../store/job-store.ts';
-import { dependencyOf } from './dependencies.ts';
 import type { Outage } from './outages.ts';
 
 /** Told to callers who are no admins, in place of the message, which names hosts and folders. */

@@ -1,30 +1,33 @@
+import { AppError } from '#errors/app-error.ts';
 import { inheritedChannel, serveParent, tellParent } from '#processes/parent.ts';
-import { signWithIdentity } from '../authoring/sign-manifest.ts';
-import { NO_TIME_STAMP } from '../authoring/time-stamps.ts';
+import { reserveTimeStamp, signWithIdentity } from '../authoring/sign-manifest.ts';
+import { type TimeStampSettings, TimeStamps } from '../authoring/time-stamps.ts';
 import { sdkProblem } from '../sdk/sdk-problem.ts';
 import type { Signer } from '../signer.ts';
 import { SignerClient } from '../signer-client.ts';
-import type { IdentityDescription } from '../signing-identity.ts';
+import type { SigningCheck } from '../signer-supervisor.ts';
 import type { ManifestProblem } from './dry-run-manifest.ts';
 import { dryRunManifest, judgeManifest } from './dry-run-manifest.ts';
 
-// The process behind `checkIdentity`: signs one manifest with the key of the signer process, has both official readers
+// The process behind `checkIdentity` and `probeSigning`: signs one manifest with the key of the signer process, has both official readers
 // validate it.
 
-serveParent(async (identity: IdentityDescription) => {
+serveParent(async ({ identity, timeStamps }: SigningCheck) => {
   const client = new SignerClient([identity]);
   client.connect(inheritedChannel());
-  tellParent({ answer: await problemsOf(client.signerOf(identity.name)) });
+  tellParent({ answer: await problemsOf(client.signerOf(identity.name), timeStamps) });
 });
 
-async function problemsOf(signer: Signer): Promise<readonly ManifestProblem[]> {
+async function problemsOf(signer: Signer, settings: TimeStampSettings | null): Promise<readonly ManifestProblem[]> {
   const { signal } = new AbortController();
   try {
-    const signature = { signer, timeStamps: null };
+    const signature = { signer, timeStamps: settings === null ? null : new TimeStamps(settings) };
     const definition = dryRunManifest({ assertions: [], actions: [] });
-    const { manifest } = await signWithIdentity(definition, signature, NO_TIME_STAMP, signal);
+    const space = await reserveTimeStamp(signature, signal);
+    const { manifest } = await signWithIdentity(definition, signature, space, signal);
     return (await judgeManifest(manifest, signal)).problems;
   } catch (error) {
-    return [{ reader: 'native', problem: sdkProblem(error) }];
+    const problem = error instanceof AppError ? error.message : sdkProblem(error);
+    return [{ reader: 'native', problem }];
   }
 }

@@ -94,8 +94,8 @@ const steps: Readonly<Record<string, Step>> = {
   fail: (path) => {
     throw new AppError('SOURCE_NOT_FOUND', { path });
   },
-  'find-disk-full': (path) => {
-    throw new AppError('OUTPUT_DISK_FULL', { path, neededBytes: 2, freeBytes: 1 });
+  'fail-read-back': (code) => {
+    throw new AppError('READ_BACK_FAILED', { codes: [code] });
   },
   /** Signs with a channel that is never answered as long as the process lives, as if the process flooded it. */
   'break-signing': () => {

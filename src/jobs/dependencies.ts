@@ -5,13 +5,24 @@ import type { AppError } from '#errors/app-error.ts';
 import { DEPENDENCY_KINDS, type DependencyKind } from '#errors/entry.ts';
 import { operations } from '#operations/registry.ts';
 import { isS3Url, parseS3Url } from '#s3/s3-address.ts';
-import type { Submission } from '../job.ts';
+import type { Submission } from './job.ts';
 
 /** A part of the deployment that inputs need: one bucket, by side; one folder; the authorities; the signer. */
 export interface Dependency {
   readonly kind: DependencyKind;
   /** The bucket, or the folder of inputs; undefined where there is one dependency of the kind. */
   readonly name?: string;
+}
+
+/** The means to find out whether dependencies work. */
+export interface DependencyProbes {
+  /**
+   * Uses a dependency for a moment. Resolves with null where it works, else with the problem, in words. Never rejects, and ends
+   * within a bound also where the dependency hangs.
+   */
+  problemOf(dependency: Dependency): Promise<string | null>;
+  /** Returns the least pause between two probes, in milliseconds. */
+  minPauseMs(dependency: Dependency): number;
 }
 
 /** Returns the text that names a dependency in the store: its kind and, behind a colon, its encoded name, without spaces. */
@@ -39,7 +50,7 @@ export function needsOf({ operation, request }: Submission, config: Config): rea
     ...(isWritten ? [outputOf(request.output)] : []),
     ...(PACKAGING.has(operation) ? [{ kind: 'scratch_folder' } as const] : []),
     ...(isSigned ? [{ kind: 'signer' } as const] : []),
-    ...(isSigned && signing.tsa_url !== undefined && signing.tsa_required
+    ...(isSigned && signing.tsa_url.length > 0 && signing.tsa_required
       ? [{ kind: 'time_stamp_authority' } as const]
       : []),
   ];

@@ -1,0 +1,58 @@
+import { extname } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Child } from '#processes/child.ts';
+import type { Launcher } from '#processes/launcher.ts';
+
+/** In a build, both are JavaScript. */
+const PROCESS_URL = new URL(`./folders/folder-probe-process${extname(import.meta.url)}`, import.meta.url);
+
+/** Use of a folder that is tried. */
+export interface FolderProbe {
+  readonly folder: string;
+  /** Writes a file, and deletes it again; otherwise the folder is listed. */
+  readonly write: boolean;
+  /** True where another file system was mounted there when the service started. */
+  readonly wasMounted: boolean;
+}
+
+/** The problem, as the end of a sentence; null where the folder can be used. */
+export type FolderAnswer = string | null;
+
+const BOUND_MS = 10_000;
+
+const HANGS = `the file system did not answer within ${BOUND_MS / 1000} s`;
+
+/**
+ * Tries to use a folder. The process that does hangs where a network file system does, and cannot be killed then: while it
+ * hangs, no other is started for that folder.
+ */
+export class FolderProbes {
+  readonly #launcher: Launcher;
+  readonly #hanging = new Set<string>();
+
+  constructor(launcher: Launcher) {
+    this.#launcher = launcher;
+  }
+
+  /** Resolves with the problem of a folder, as the end of a sentence; with null where it can be used. */
+  async problemOf(probe: FolderProbe): Promise<FolderAnswer> {
+    const { folder } = probe;
+    if (this.#hanging.has(folder)) return HANGS;
+    this.#hanging.add(folder);
+    const asking = this.#ask(probe).finally(() => this.#hanging.delete(folder));
+    const elapsed = new AbortController();
+    const hangs = sleep(BOUND_MS, HANGS, { signal: elapsed.signal }).catch(() => HANGS);
+    const answer = await Promise.race([asking, hangs]);
+    elapsed.abort();
+    return answer;
+  }
+
+  async #ask(probe: FolderProbe): Promise<FolderAnswer> {
+    try {
+      const child = new Child<FolderProbe, FolderAnswer>(this.#launcher, PROCESS_URL, { execArgv: [] });
+      return await child.askOnce('the probe of a folder', probe, { boundMs: BOUND_MS, because: 'because it hung' });
+    } catch (error) {
+      return (error as Error).message;
+    }
+  }
+}

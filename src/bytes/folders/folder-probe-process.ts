@@ -1,0 +1,39 @@
+import { randomUUID } from 'node:crypto';
+import { closeSync, fsyncSync, openSync, readdirSync, statSync, unlinkSync, writeSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { problemOf } from '#errors/system-problem.ts';
+import { serveParent, tellParent } from '#processes/parent.ts';
+import type { FolderAnswer, FolderProbe } from '../folder-probe.ts';
+
+// The process behind `FolderProbes`: uses one folder.
+
+serveParent((probe: FolderProbe) => tellParent({ answer: answerOf(probe) }));
+
+/** Bytes of the file that is written: as many as outputs leave free beside them. */
+const FILE_BYTES = 1024 * 1024;
+
+function answerOf({ folder, write, wasMounted }: FolderProbe): FolderAnswer {
+  try {
+    if (wasMounted && !isMountPoint(folder)) return 'the file system that was mounted there is not mounted any more';
+    if (write) writeAndDelete(join(folder, `.attestream-probe-${randomUUID()}`));
+    else readdirSync(folder);
+    return null;
+  } catch (error) {
+    return problemOf(error);
+  }
+}
+
+function isMountPoint(folder: string): boolean {
+  return statSync(folder).dev !== statSync(dirname(folder)).dev;
+}
+
+function writeAndDelete(path: string): void {
+  const file = openSync(path, 'wx', 0o600);
+  try {
+    writeSync(file, Buffer.alloc(FILE_BYTES));
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+    unlinkSync(path);
+  }
+}

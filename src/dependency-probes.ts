@@ -1,0 +1,69 @@
+import { statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { FolderProbes } from '#bytes/folder-probe.ts';
+import type { Config } from '#config/config.ts';
+import { AppError } from '#errors/app-error.ts';
+import type { Dependency, DependencyProbes } from '#jobs/dependencies.ts';
+import { probeBuckets, probeInputBucket } from '#outputs/s3-tasks.ts';
+import type { Launcher } from '#processes/launcher.ts';
+import { probeSigning, type SignerSupervisor } from '#provenance/signer-supervisor.ts';
+
+/** A bucket that does not answer is asked again and again within a request, so a probe takes longer than one. */
+const BUCKET_BOUND_MS = 60_000;
+
+/** Authorities take money for time-stamps. */
+const TIME_STAMP_INTERVAL_MS = 5 * 60_000;
+
+interface Parts {
+  readonly config: Config;
+  readonly launcher: Launcher;
+  readonly signer?: SignerSupervisor;
+}
+
+/** Returns how the service finds out whether its dependencies work, in child processes. To be called at the start. */
+export function createDependencyProbes({ config, launcher, signer }: Parts): DependencyProbes {
+  const { input_resolvers: inputs, output_sinks: outputs, jobs, signing } = config;
+  const folders = new FolderProbes(launcher);
+  const mounts = new Set((inputs.local.roots ?? []).filter(isMountPoint));
+  const { tsa_url: urls, tsa_timeout_ms: timeoutMs } = signing;
+
+  const use = async ({ kind, name = '' }: Dependency): Promise<string | null> => {
+    switch (kind) {
+      case 'input_folder':
+        return folders.problemOf({ folder: name, write: false, wasMounted: mounts.has(name) });
+      case 'output_folder':
+        return folders.problemOf({ folder: outputs.local.base_dir, write: true, wasMounted: false });
+      case 'scratch_folder':
+        return folders.problemOf({ folder: jobs.scratch_dir, write: true, wasMounted: false });
+      case 'input_bucket':
+        if (inputs.s3 !== undefined) await probeInputBucket(inputs.s3, name, launcher, BUCKET_BOUND_MS);
+        return null;
+      case 'output_bucket':
+        if (outputs.s3 !== undefined) await probeBuckets({ ...outputs.s3, buckets: [name] }, launcher, BUCKET_BOUND_MS);
+        return null;
+      case 'signer':
+        return signer === undefined ? null : probeSigning(signer, launcher, null);
+      case 'time_stamp_authority':
+        return signer === undefined ? null : probeSigning(signer, launcher, { urls, timeoutMs, isRequired: true });
+    }
+  };
+  return {
+    problemOf: async (dependency) => {
+      try {
+        return await use(dependency);
+      } catch (error) {
+        return error instanceof AppError ? error.message : String(error);
+      }
+    },
+    minPauseMs: ({ kind }) => (kind === 'time_stamp_authority' ? TIME_STAMP_INTERVAL_MS : 0),
+  };
+}
+
+/** Tells whether another file system is mounted at a path than above it. */
+function isMountPoint(path: string): boolean {
+  try {
+    return statSync(path).dev !== statSync(dirname(path)).dev;
+  } catch {
+    return false;
+  }
+}
