@@ -15,8 +15,11 @@ export interface FolderProbe {
   readonly wasMounted: boolean;
 }
 
-/** The problem, as the end of a sentence; null where the folder can be used. */
-export type FolderAnswer = string | null;
+/** The answer of a probe. */
+export interface FolderAnswer {
+  /** Ends a sentence; null where the folder can be used. */
+  readonly problem: string | null;
+}
 
 const BOUND_MS = 10_000;
 
@@ -35,7 +38,7 @@ export class FolderProbes {
   }
 
   /** Resolves with the problem of a folder, as the end of a sentence; with null where it can be used. */
-  async problemOf(probe: FolderProbe): Promise<FolderAnswer> {
+  async problemOf(probe: FolderProbe): Promise<string | null> {
     const { folder } = probe;
     if (this.#hanging.has(folder)) return HANGS;
     this.#hanging.add(folder);
@@ -47,10 +50,11 @@ export class FolderProbes {
     return answer;
   }
 
-  async #ask(probe: FolderProbe): Promise<FolderAnswer> {
+  async #ask(probe: FolderProbe): Promise<string | null> {
     try {
       const child = new Child<FolderProbe, FolderAnswer>(this.#launcher, PROCESS_URL, { execArgv: [] });
-      return await child.askOnce('the probe of a folder', probe, { boundMs: BOUND_MS, because: 'because it hung' });
+      const bounds = { boundMs: BOUND_MS, because: 'because it hung' };
+      return (await child.askOnce('the probe of a folder', probe, bounds)).problem;
     } catch (error) {
       return (error as Error).message;
     }

@@ -125,7 +125,7 @@ export class ScratchSpace {
   }
 
   /**
-   * Throws `SCRATCH_FULL`. File systems of unknown size (some network file systems) report no blocks and
+   * Throws `SCRATCH_FULL` or `SCRATCH_EXCEEDS_DISK`. File systems of unknown size (some network file systems) report no blocks and
    * are not checked.
    */
   #checkFreeSpace(path: string, sizeBytes: number): void {
@@ -135,8 +135,10 @@ export class ScratchSpace {
     for (const [other, reservedBytes] of this.#reserved) {
       if (other !== path) neededBytes += Math.max(reservedBytes - writtenBytes(other), 0);
     }
-    const freeBytes = bavail * bsize;
+    const [freeBytes, totalBytes] = [bavail * bsize, blocks * bsize];
     if (neededBytes + FREE_SPACE_MARGIN_BYTES <= freeBytes) return;
+    if (neededBytes > totalBytes)
+      throw new AppError('SCRATCH_EXCEEDS_DISK', { path: this.#folder, neededBytes, totalBytes });
     throw new AppError('SCRATCH_FULL', { path: this.#folder, neededBytes, freeBytes });
   }
 }

@@ -1,11 +1,25 @@
 import { z } from 'zod';
 
+const awayDependency = z
+  .object({
+    dependency: z
+      .string()
+      .describe('Its kind and, with the token of an admin, behind a colon its name, such as `output_bucket:media`.'),
+    state: z
+      .enum(['away', 'returning'])
+      .describe('`returning`: it works again as a probe saw it, and few inputs at a time use it.'),
+    since: z.iso.datetime().describe('When the first input met it.'),
+    reason: z.string().describe('A stable name of what that input met.'),
+    message: z.string().describe('The same for people, with the remedy for admins.'),
+  })
+  .meta({ id: 'AwayDependency', description: 'A part of the deployment that is away.' });
+
 export const readiness = z
   .object({
     ready: z
       .boolean()
       .describe(
-        'Whether the node can take jobs, or do them, as its role is: its store can be written, its queue is not full.',
+        'Whether the node can take jobs, or do them, as its role is: its store can be written, its queue is not full, and it can sign.',
       ),
     version: z.string().describe('The release of the service.'),
     role: z.enum(['all', 'api', 'worker']).describe('What this node does.'),
@@ -26,6 +40,9 @@ export const readiness = z
       waiting: z.int().min(0).describe('Inputs that wait here.'),
       capacity: z.int().min(1).describe('Inputs that may wait (`worker.queue_capacity`).'),
     }),
+    dependencies: z
+      .array(awayDependency)
+      .describe('The parts of the deployment that are away for this node, and that inputs wait for; empty where all work.'),
     workers: z.object({
       running: z.int().min(0).describe('Inputs that run on this node.'),
       limit: z.int().min(0).describe('Inputs that may run on this node at once.'),
@@ -43,11 +60,13 @@ export const readiness = z
         identity: { kind: 'configured', not_after: '2026-12-31T23:59:59.000Z' },
         store: { engine: 'sqlite', reachable: true },
         queue: { waiting: 12, capacity: 100000 },
+        dependencies: [],
         workers: { running: 4, limit: 4, processes: 4 },
       },
     ],
   });
 export type Readiness = z.infer<typeof readiness>;
+export type AwayDependency = z.infer<typeof awayDependency>;
 
 export const configuration = z
   .object({

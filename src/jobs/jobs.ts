@@ -13,7 +13,7 @@ import { WorkerPool, type WorkerPoolOptions } from '#workers/worker-pool.ts';
 import type { WorkerTimeouts } from '#workers/worker-process.ts';
 import { type CallbackLimits, type CallbackOutcome, CallbackSender, type Post } from './callback-sender.ts';
 import type { JobScope } from './caller.ts';
-import { type DependencyProbes, needsOf } from './dependencies.ts';
+import { type DependencyProbes, dependencyOf, needsOf } from './dependencies.ts';
 import { CompletionWaiters, JobFeed, ListFeed } from './following/job-feeds.ts';
 import {
   type IdempotencyKey,
@@ -26,7 +26,7 @@ import {
   withRunning,
 } from './job.ts';
 import { JobIds } from './job-ids.ts';
-import { withoutNames, withWaiting } from './outages/waiting-for.ts';
+import { awayDependencyOf, stopsSigning, withoutNames, withWaiting } from './outages/waiting-for.ts';
 import type { JobEngine } from './queue/job-queue.ts';
 import { openSqliteEngine } from './queue/sqlite-queue.ts';
 import { outputPathsIn, type ResultEntry } from './result-entries.ts';
@@ -117,7 +117,7 @@ export class Jobs {
   }
 
   /**
-   * Records a job, or returns the one that was submitted with the same idempotency key. Throws `QUEUE_FULL`,
+   * Records a job, or returns the one that was submitted with the same idempotency key. Throws `QUEUE_FULL`, `DEPENDENCY_AWAY`,
    * `JOB_EXCEEDS_QUEUE`, `IDEMPOTENCY_KEY_REUSED` when the key came with another request, `NODE_TAKES_NO_JOBS` on a node with
    * the role `worker`, `SERVICE_STOPPING`, or an error of the store (`STORE_…`, `DATABASE_…`).
    */
@@ -125,12 +125,13 @@ export class Jobs {
     if (this.#stopping) throw new AppError('SERVICE_STOPPING', {});
     if (this.#options.config.jobs.role === 'worker') throw new AppError('NODE_TAKES_NO_JOBS', {});
     const { store, scheduler } = this.#running();
+    const needs = needsOf(submission, this.#options.config);
+    await this.#refuseBeyondOutages(needs);
     const jobId = this.#ids.next();
     const count = submission.request.inputs.length;
     scheduler.capacity.reserve(count);
     let known: KnownJob | null;
     try {
-      const needs = needsOf(submission, this.#options.config);
       known = await store.submitJob({ ...submission, jobId, queuedAt: new Date(), needs });
     } catch (error) {
       scheduler.capacity.release(count);
@@ -240,20 +241,25 @@ export class Jobs {
     return scheduler.storeWorks && (await probe.works());
   }
 
-  /** Returns the state of this node. It is not ready while its store cannot be written, or its queue is full. */
-  async readiness(): Promise<Readiness> {
+  /**
+   * Returns the state of this node, with names of dependencies for admins. It is not ready while its store cannot be written,
+   * its queue is full, or nothing can be signed.
+   */
+  async readiness({ isAdmin }: { readonly isAdmin: boolean } = { isAdmin: true }): Promise<Readiness> {
     const { config, signer } = this.#options;
     const { jobs, worker } = config;
     const healthy = await this.healthy();
     const waiting = this.#engine?.scheduler.capacity.waiting ?? 0;
     const isFull = jobs.role !== 'worker' && waiting >= worker.queue_capacity;
+    const outages = this.#engine?.scheduler.outages ?? [];
     return {
-      ready: healthy && !isFull,
+      ready: healthy && !isFull && outages.every(({ dependency, allowed }) => allowed > 0 || !stopsSigning(dependency)),
       version: RELEASE.version,
       role: jobs.role,
       ...(signer && { identity: { kind: signer.identity.kind, not_after: signer.identity.notAfter } }),
       store: { engine: jobs.database_url === undefined ? 'sqlite' : 'postgresql', reachable: healthy },
       queue: { waiting, capacity: worker.queue_capacity },
+      dependencies: outages.map((outage) => awayDependencyOf(outage, isAdmin)),
       workers: {
         running: this.#engine?.scheduler.running ?? 0,
         limit: this.#maxRunningInputs,
@@ -292,6 +298,20 @@ export class Jobs {
     this.#engine = null;
     await engine.pool.close();
     await engine.closeStore();
+  }
+
+  /** Throws `DEPENDENCY_AWAY` for inputs that need what is away while half of the queue waits for it. */
+  async #refuseBeyondOutages(needs: readonly (readonly string[])[]): Promise<void> {
+    const { store, scheduler } = this.#running();
+    const away = scheduler.outages.filter(({ allowed }) => allowed === 0).map(({ dependency }) => dependency);
+    const [needed] = away.filter((dependency) => needs.some((each) => each.includes(dependency)));
+    if (needed === undefined) return;
+    const asked = needs.filter((each) => each.some((dependency) => away.includes(dependency))).length;
+    const limit = Math.floor(this.#options.config.worker.queue_capacity / 2);
+    const waiting = await store.countNeeding(away);
+    if (waiting + asked <= limit) return;
+    const kind = dependencyOf(needed)?.kind ?? needed;
+    throw new AppError('DEPENDENCY_AWAY', { kind, waiting, limit });
   }
 
   /** Adds what the store does not have of jobs, or does not list: progress, and outages. */

@@ -188,12 +188,14 @@ export class LocalSink implements OutputSink {
 }
 
 /**
- * Throws `OUTPUT_DISK_FULL`. File systems that do not know their size (some network file systems) report no blocks at
+ * Throws `OUTPUT_DISK_FULL` or `OUTPUT_EXCEEDS_DISK`. File systems that do not know their size (some network file systems) report no blocks at
  * all, and are not judged.
  */
 async function checkFreeSpace(destination: string, folder: string, sizeBytes: number): Promise<void> {
   const { blocks, bavail, bsize } = statfsSync(folder);
-  const freeBytes = bavail * bsize;
+  const [freeBytes, totalBytes] = [bavail * bsize, blocks * bsize];
   if (blocks === 0 || sizeBytes + FREE_SPACE_MARGIN_BYTES <= freeBytes) return;
+  if (sizeBytes > totalBytes)
+    throw new AppError('OUTPUT_EXCEEDS_DISK', { path: destination, neededBytes: sizeBytes, totalBytes });
   throw new AppError('OUTPUT_DISK_FULL', { path: destination, neededBytes: sizeBytes, freeBytes });
 }

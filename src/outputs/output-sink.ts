@@ -147,10 +147,13 @@ export function innermostPlaylistFirst(first: string, second: string): number {
   return second.split('/').length - first.split('/').length || (first < second ? -1 : 1);
 }
 
+const FULL_DISK_CODES: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT']);
+
 /** Translates a system error into an error about the destination. Returns any other error unchanged. */
 export function outputError(destination: string, cause: unknown): unknown {
   if (!isSystemError(cause)) return cause;
-  return new AppError('OUTPUT_FAILED', { path: destination, problem: problemOf(cause) }, { cause });
+  const reason = FULL_DISK_CODES.has(cause.code ?? '') ? 'OUTPUT_DISK_FILLED' : 'OUTPUT_FAILED';
+  return new AppError(reason, { path: destination, problem: problemOf(cause) }, { cause });
 }
 
 /** Runs a step whose system errors are about `destination`. */

@@ -7,12 +7,12 @@ import type { FolderAnswer, FolderProbe } from '../folder-probe.ts';
 
 // The process behind `FolderProbes`: uses one folder.
 
-serveParent((probe: FolderProbe) => tellParent({ answer: answerOf(probe) }));
+serveParent((probe: FolderProbe) => tellParent({ answer: { problem: problemIn(probe) } satisfies FolderAnswer }));
 
 /** Bytes of the file that is written: as many as outputs leave free beside them. */
 const FILE_BYTES = 1024 * 1024;
 
-function answerOf({ folder, write, wasMounted }: FolderProbe): FolderAnswer {
+function problemIn({ folder, write, wasMounted }: FolderProbe): string | null {
   try {
     if (wasMounted && !isMountPoint(folder)) return 'the file system that was mounted there is not mounted any more';
     if (write) writeAndDelete(join(folder, `.attestream-probe-${randomUUID()}`));

@@ -197,6 +197,15 @@ export const inputErrors = {
         'The input has to lie on the host of the service while it is worked on, and there is not enough free disk space now. Submit it again later; the operator frees disk space.',
     },
   ),
+  SCRATCH_EXCEEDS_DISK: entry<{ path: string; neededBytes: number; totalBytes: number }>(
+    'PROCESSING_FAILED',
+    ({ path, neededBytes, totalBytes }) =>
+      `The input has to lie on the host of the service while it is worked on, which takes ${neededBytes} bytes, and the file system at "${path}" has ${totalBytes} in all. Submit a smaller one, or let the operator move jobs.scratch_dir.`,
+    {
+      callersSee:
+        'The input has to lie on the host of the service while it is worked on, and is larger than its disk. Submit a smaller one; the operator can set a larger disk.',
+    },
+  ),
   SCRATCH_UNUSABLE: entry<{ path: string; problem: string }>(
     'INTERNAL_ERROR',
     ({ path, problem }) =>

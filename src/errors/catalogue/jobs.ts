@@ -27,6 +27,12 @@ export const jobErrors = {
       `The queue is full: ${waiting} of at most ${limit} inputs are waiting, and ${asked} more were submitted. Try again later, or raise worker.queue_capacity.`,
     { class: 'retry' },
   ),
+  DEPENDENCY_AWAY: entry<{ kind: string; waiting: number; limit: number }>(
+    'SERVICE_UNAVAILABLE',
+    ({ kind, waiting, limit }) =>
+      `A part of this deployment (${kind}) is away that the inputs need, and ${waiting} of at most ${limit} inputs wait for it. Try again later; /v2/health/ready tells the operator what is away and why.`,
+    { class: 'retry' },
+  ),
   JOB_EXCEEDS_QUEUE: entry<{ asked: number; limit: number }>(
     'VALIDATION_FAILED',
     ({ asked, limit }) =>

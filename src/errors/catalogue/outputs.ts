@@ -69,6 +69,16 @@ export const placementErrors = {
       `"${path}" needs ${neededBytes} bytes and 1 MiB to spare, and its file system has ${freeBytes} free. Free disk space, and submit the input again.`,
     { class: 'outage', dependencies: ['output_folder'] },
   ),
+  OUTPUT_DISK_FILLED: entry<{ path: string; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ path, problem }) => `"${path}" could not be written to its end: ${problem}. Free disk space.`,
+    { class: 'outage', dependencies: ['output_folder'] },
+  ),
+  OUTPUT_EXCEEDS_DISK: entry<{ path: string; neededBytes: number; totalBytes: number }>(
+    'PROCESSING_FAILED',
+    ({ path, neededBytes, totalBytes }) =>
+      `"${path}" needs ${neededBytes} bytes, and its file system has ${totalBytes} in all. Choose another output, or let the operator move output_sinks.local.base_dir.`,
+  ),
   OUTPUT_FAILED: entry<{ path: string; problem: string }>(
     'PROCESSING_FAILED',
     ({ path, problem }) =>

@@ -14,7 +14,7 @@ declare module 'fastify' {
     readonly open?: boolean;
   }
   interface FastifyRequest {
-    /** The caller that the token stands for; `NOBODY` on routes that are open. */
+    /** The caller that the token stands for; `NOBODY` without a known one on routes that are open. */
     caller: Caller;
     /** Returns the caller that a token stands for. Throws `TOKEN_MISSING` for one that is not known. */
     identify(token: string | undefined): Caller;
@@ -39,6 +39,11 @@ export async function identifyCallers(app: FastifyInstance, tokens: Config['auth
     caller: { name: caller, isAdmin: admin },
   }));
   await app.register(cookie);
+  const callerIfKnown = (request: FastifyRequest): Caller => {
+    if (known.length === 0) return EVERYBODY;
+    const token = request.method === 'GET' ? givenToken(request) : undefined;
+    return (token === undefined ? null : callerOf(token, known)) ?? NOBODY;
+  };
   app.decorateRequest('caller', null as never);
   app.decorateRequest('identify', (token) => {
     if (known.length === 0) return EVERYBODY;
@@ -48,7 +53,7 @@ export async function identifyCallers(app: FastifyInstance, tokens: Config['auth
   });
   app.addHook('onRequest', async (request) => {
     const isOpen = request.routeOptions.config.open === true;
-    request.caller = isOpen && known.length > 0 ? NOBODY : request.identify(givenToken(request));
+    request.caller = isOpen ? callerIfKnown(request) : request.identify(givenToken(request));
   });
 }
 

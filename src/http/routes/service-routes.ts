@@ -38,7 +38,7 @@ export function addHealthRoute(app: FastifyInstance, jobs: Pick<Jobs, 'healthy' 
   });
 }
 
-/** Adds the detail beside the health probe. It tells nothing that a caller without a token may not know. */
+/** Adds the detail beside the health probe. Without the token of an admin it tells nothing that nobody else may know. */
 export function addReadinessRoute(app: FastifyInstance, jobs: Pick<Jobs, 'healthy' | 'readiness'>): void {
   app.route({
     method: 'GET',
@@ -48,20 +48,20 @@ export function addReadinessRoute(app: FastifyInstance, jobs: Pick<Jobs, 'health
     schema: {
       operationId: 'readiness',
       summary: 'Readiness in detail',
-      description: 'What this node does and how it is: its store, its queue and its workers. Needs no token.',
+      description: 'What this node does and how it is: its store, its queue, its workers, and what is away that inputs wait for. Needs no token; names of what is away are shown to admins.',
       tags: ['Service'],
       security: [],
       response: {
         200: ok(readiness, 'The node is ready.'),
         503: ok(
           readiness,
-          'The node is not ready: the job store cannot be written, the queue is full, or the service is stopping.',
+          'The node is not ready: the job store cannot be written, the queue is full, nothing can be signed, or the service is stopping.',
         ),
         ...errorResponses([405]),
       },
     },
-    handler: async (_request, reply) => {
-      const state = await jobs.readiness();
+    handler: async (request, reply) => {
+      const state = await jobs.readiness(request.caller);
       return reply.status(state.ready ? 200 : 503).send(state);
     },
   });

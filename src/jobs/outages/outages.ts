@@ -54,9 +54,9 @@ export class Outages {
     this.#options = options;
   }
 
-  /** Returns the outages, in the order in which they began. */
+  /** Returns the outages, in the order in which they began, until the first input succeeds. */
   list(): readonly Outage[] {
-    return [...this.#open.values()];
+    return [...this.#open.values()].filter(({ allowed }) => allowed <= 1);
   }
 
   /**
@@ -78,8 +78,10 @@ export class Outages {
     for (const dependency of needs) {
       const outage = this.#open.get(dependency);
       if (outage === undefined || outage.allowed === 0) continue;
+      if (outage.allowed === 1)
+        this.#options.log.info({ dependency, ms: Date.now() - outage.sinceMs }, 'a dependency works again');
       outage.allowed *= 2;
-      if (outage.allowed > MAX_TRIALS) this.#end(outage);
+      if (outage.allowed > MAX_TRIALS) this.#open.delete(dependency);
       this.#options.changed();
     }
   }
@@ -124,7 +126,7 @@ export class Outages {
   /** Begins an outage, or goes back to probing where it had seemed to be over. */
   #begin(dependency: string, error: AppError): Meeting {
     const known = this.#open.get(dependency);
-    if (known === undefined) {
+    if (known === undefined || known.allowed > 1) {
       const sinceMs = Date.now();
       const outage: OpenOutage = {
         ...{ dependency, error: error.toData(), sinceMs, allowed: 0, failures: 0 },
@@ -173,14 +175,9 @@ export class Outages {
     const dependency = dependencyOf(id);
     return dependency === null ? null : await this.#options.probes.problemOf(dependency);
   }
-
-  #end({ dependency, sinceMs }: OpenOutage): void {
-    this.#open.delete(dependency);
-    this.#options.log.info({ dependency, ms: Date.now() - sinceMs }, 'a dependency works again');
-  }
 }
 
-/** The outage is over when more inputs than this could try at once. */
+/** Nothing is held back any more when more inputs than this could try at once. */
 const MAX_TRIALS = 8;
 
 const BEGUN = 'a dependency is away: inputs that need it wait, and it is probed';

@@ -1,5 +1,6 @@
 import type { WaitingFor } from '#contract/job.ts';
 import type { ListedJob } from '#contract/job-list.ts';
+import type { AwayDependency } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { DependencyKind } from '#errors/entry.ts';
 import { dependencyOf } from '../dependencies.ts';
@@ -51,6 +52,24 @@ function entryOf({ dependency, count, since, error }: WaitingInputs, outages: re
     since: sinceMs,
     inputs: count,
   };
+}
+
+/** Returns an outage as `/v2/health/ready` shows it. */
+export function awayDependencyOf({ dependency, error, sinceMs, allowed }: Outage, isAdmin: boolean): AwayDependency {
+  const kind = dependencyOf(dependency)?.kind ?? 'unknown';
+  return {
+    dependency: isAdmin ? decodeURIComponent(dependency) : kind,
+    state: allowed > 0 ? 'returning' : 'away',
+    since: new Date(sinceMs).toISOString(),
+    reason: error.reason,
+    message: isAdmin || kind === 'unknown' ? AppError.fromData(error).message : PUBLIC_MESSAGES[kind],
+  };
+}
+
+/** Tells whether nothing can be signed without a dependency. */
+export function stopsSigning(dependency: string): boolean {
+  const kind = dependencyOf(dependency)?.kind;
+  return kind === 'signer' || kind === 'time_stamp_authority';
 }
 
 /** Returns a job as callers see it who are no admins: without the names of buckets, folders and hosts. */

@@ -69,6 +69,7 @@ export class MemoryJobs implements JobService {
       role: 'all',
       identity: { kind: 'development', not_after: '2026-12-31T23:59:59.000Z' },
       store: { engine: 'sqlite', reachable: this.isHealthy },
+      dependencies: [],
       queue: { waiting: 0, capacity: 1 },
       workers: { running: 0, limit: 1, processes: 0 },
     };
