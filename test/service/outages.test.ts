@@ -16,6 +16,9 @@ import { s3Settings } from './s3-settings.ts';
 
 const SOUND = fileURLToPath(new URL('../../samples/four-notes.mp3', import.meta.url));
 const INPUT = { type: 'local_file_path', path: SOUND };
+/** In a sandbox, mounts of the host are seen where the system propagates them (mount_namespaces(7)), as systemd sets it up. */
+const NO_SANDBOX = { SERVICE__WORKER__SANDBOX: 'off' };
+
 const DISK_BYTES = 4 * 1024 * 1024;
 
 async function started(t: TestContext, settings: Readonly<Record<string, string>>): Promise<RunningService> {
@@ -89,7 +92,7 @@ describe('inputs wait, and go on by themselves,', () => {
     mkdirSync(root);
     mount();
     t.after(() => execFileSync('umount', ['--lazy', root]));
-    const service = await started(t, { SERVICE__INPUT_RESOLVERS__LOCAL__ROOTS: root });
+    const service = await started(t, { SERVICE__INPUT_RESOLVERS__LOCAL__ROOTS: root, ...NO_SANDBOX });
     execFileSync('umount', ['--lazy', root]);
     const job = await service.submit('/v2/c2pa/audio', { inputs: [{ type: 'local_file_path', path: file }] });
     await assertWaits(service, job, `input_folder:${root}`);
