@@ -14,6 +14,7 @@ export type ApiErrorCode =
   | 'PAYLOAD_TOO_LARGE'
   | 'UNSUPPORTED_MEDIA_TYPE'
   | 'SERVICE_OVERLOADED'
+  | 'SERVICE_UNAVAILABLE'
   | 'PROCESSING_FAILED'
   | 'INTERNAL_ERROR';
 
@@ -46,7 +47,7 @@ export function entry<Details extends object>(
   message: (details: Details) => string,
   {
     transient = false,
-    operational = code === 'INTERNAL_ERROR',
+    operational = code === 'INTERNAL_ERROR' || code === 'SERVICE_UNAVAILABLE',
     callersSee,
   }: Partial<Pick<CatalogueEntry<Details>, 'transient' | 'operational' | 'callersSee'>> = {},
 ): CatalogueEntry<Details> {

@@ -133,7 +133,7 @@ describe('POST /v2/jobs/{id}/retry', () => {
     await server.ended(id);
     const error = await errorOf(await retry(server, id));
     assert.deepEqual([error.status, error.code], [409, 'JOB_NOT_RETRYABLE']);
-    assert.deepEqual(error.details, { input_index: 0, input_indexes: [0, 2] });
+    assert.deepEqual(error.details, { input_index: 0, input_indexes: [0, 2], reason: 'QUERY_ERASED' });
     assert.match(error.message, /"a\.mp4", "b\.mp4"/);
     assert.doesNotMatch(error.message, /hush/);
   });

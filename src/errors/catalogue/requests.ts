@@ -10,6 +10,10 @@ export const requestErrors = {
     ({ problem }) => `The request body is not usable JSON: ${problem}.`,
   ),
   REQUEST_MALFORMED: entry<{ problem: string }>('VALIDATION_FAILED', ({ problem }) => `The request ${problem}.`),
+  REQUEST_MET_BUG: entry<{ requestId: string }>(
+    'INTERNAL_ERROR',
+    ({ requestId }) => `Something went wrong in the service. Its log tells what, under the request id ${requestId}.`,
+  ),
   REQUEST_TOO_SLOW: entry<object>(
     'REQUEST_TIMEOUT',
     () => 'The request did not arrive whole in time. Send it again over a better connection.',

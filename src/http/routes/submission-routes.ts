@@ -38,7 +38,7 @@ function addAsyncRoute(app: FastifyInstance, operation: Operation, submissions: 
       headers: idempotencyHeaders,
       body: operation.request,
       response: {
-        200: ok(jobResponse, 'The job was accepted.', REPLAYED_HEADER),
+        200: ok(jobResponse, 'The job was accepted.', JOB_HEADERS),
         ...errorResponses(SUBMISSION_ERRORS),
       },
     },
@@ -61,7 +61,7 @@ function addSyncRoute(app: FastifyInstance, operation: Operation, submissions: S
       headers: idempotencyHeaders,
       body: operation.request,
       response: {
-        200: ok(jobResultResponse, 'The job has ended.', { ...LOCATION_HEADER, ...REPLAYED_HEADER }),
+        200: ok(jobResultResponse, 'The job has ended.', JOB_HEADERS),
         ...errorResponses([...SUBMISSION_ERRORS, 408]),
       },
     },
@@ -71,7 +71,6 @@ function addSyncRoute(app: FastifyInstance, operation: Operation, submissions: S
       const { job_id: jobId } = await acceptRequest(operation, submissions, { request, reply, sync: true, gone });
       // From here on the job is there, whatever becomes of this request.
       releaseBody(request);
-      reply.header('Location', `/v2/jobs/${jobId}`);
       const signal = AbortSignal.any([gone, closing]);
       const ended = await jobs.whenFinished(jobId, waitedMs, signal).catch(unlessAborted(signal));
       if (ended !== null) return sendJob(reply, ended);
@@ -118,15 +117,12 @@ export function addRetryRoute(app: FastifyInstance, submissions: RetrySubmission
       headers: idempotencyHeaders,
       body: retryBody,
       response: {
-        202: ok(jobResponse, 'The new job was accepted.', { ...LOCATION_HEADER, ...REPLAYED_HEADER }),
+        202: ok(jobResponse, 'The new job was accepted.', JOB_HEADERS),
         ...errorResponses([...SUBMISSION_ERRORS, 404]),
       },
     },
     onRequest: async ({ headers }) => takeEmptyBody(headers),
-    handler: async (request, reply) => {
-      const job = await retryJob(request, reply, submissions);
-      return reply.status(202).header('Location', `/v2/jobs/${job.job_id}`).send(job);
-    },
+    handler: async (request, reply) => reply.status(202).send(await retryJob(request, reply, submissions)),
   });
 }
 
@@ -186,15 +182,13 @@ interface AskedJob {
   readonly retriedFrom?: string;
 }
 
-const REPLAYED_HEADER = {
+/** The headers of an answer that has a job. */
+const JOB_HEADERS = {
+  Location: { type: 'string', description: 'The address of the job: `/v2/jobs/{id}`.' },
   'Idempotent-Replayed': {
     type: 'string',
     description: 'Always `true`; only where the `Idempotency-Key` stood for this job already.',
   },
-} as const;
-
-const LOCATION_HEADER = {
-  Location: { type: 'string', description: 'The address of the job: `/v2/jobs/{id}`.' },
 } as const;
 
 const SUBMISSION_ERRORS = [400, 401, 403, 405, 409, 413, 415, 500, 503] as const;
@@ -222,6 +216,7 @@ async function acceptJob(asked: AskedJob, submissions: Submissions, submitted: S
     caller,
   });
   if (job.replayed) return replayed(reply, job);
+  locate(reply, job);
   telemetry.metrics.jobSubmitted(operation.name, sync ? 'sync' : 'async', caller);
   const line = { job_id: job.job_id, operation: operation.name, inputs: body.inputs.length };
   request.log.info(
@@ -246,7 +241,13 @@ async function recallJob(
 
 function replayed(reply: FastifyReply, { job_id, status }: JobResponse): JobResponse {
   reply.header('Idempotent-Replayed', 'true');
+  locate(reply, { job_id });
   return { job_id, status };
+}
+
+/** Tells where the job is looked up, also in the error of a sync wait that elapsed. */
+function locate(reply: FastifyReply, { job_id }: Pick<JobResponse, 'job_id'>): void {
+  reply.header('Location', `/v2/jobs/${job_id}`);
 }
 
 /** Starts the span of a request that makes a job; it ends with the answer. Null where nothing is traced. */
