@@ -56,6 +56,11 @@ export function jsonObject(db: Database, fields: Readonly<Record<string, string>
   return isPostgres(db) ? sql`json_build_object(${members})::text` : sql`json_object(${members})`;
 }
 
+/** Makes the reason of a result entry; null where the input did not fail. */
+export function reasonOf(db: Database): RawBuilder<string | null> {
+  return isPostgres(db) ? sql`result::json #>> '{error_details,reason}'` : sql`result ->> '$.error_details.reason'`;
+}
+
 /** Makes the JSON of the labels of a job; null or `{}` where it has none. */
 export function labelsOf(db: Database) {
   const labels = isPostgres(db)

@@ -20,6 +20,7 @@ export const migrations: readonly Migration[] = [
   addRetries,
   addNodes,
   addPriorities,
+  addRetriedInputs,
 ];
 
 /**
@@ -278,5 +279,19 @@ async function addPriorities(db: Kysely<unknown>): Promise<void> {
     .on('jobs')
     .column('caller')
     .where(sql.ref('finished_at'), 'is', null)
+    .execute();
+}
+
+/** Adds the retry that has an input. Retries of older releases took all inputs that had failed. */
+async function addRetriedInputs(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable('inputs').addColumn('retried_by', 'text').execute();
+  await sql`update inputs set retried_by = retry.job_id
+    from (select retried_from, max(job_id) as job_id from jobs where retried_from is not null group by retried_from) as retry
+    where inputs.job_id = retry.retried_from and inputs.status = 'failed'`.execute(db);
+  await db.schema
+    .createIndex('inputs_failed')
+    .on('inputs')
+    .columns(['job_id', 'retried_by', 'query_erased'])
+    .where(sql.ref('status'), '=', sql.lit('failed'))
     .execute();
 }

@@ -7,6 +7,7 @@ import { probeWrite, pruneJobs } from './maintenance.ts';
 import { pathsOfJob, releaseOutputPaths, reserveOutputPath } from './output-paths.ts';
 import { countQueued, queueState } from './queue-state.ts';
 import { findJob, finishedAmong, finishedInputs, listJobs, recentJobs, resultEntries } from './read-jobs.ts';
+import { countLeftOut, findFailedJobs } from './retried-inputs.ts';
 import { findByIdempotencyKey, submitJob } from './submit-job.ts';
 import type { Database } from './tables.ts';
 
@@ -38,8 +39,10 @@ export const storeMethods: {
   cancelJob: write(cancelJob),
   cancelledAmong: read(cancelledAmong),
   closeCallback: write(closeCallback),
+  countLeftOut: read(countLeftOut),
   countQueued: read(countQueued),
   findByIdempotencyKey: read(findByIdempotencyKey),
+  findFailedJobs: read(findFailedJobs),
   findJob: read(findJob),
   findRequest: read(findRequest),
   findRetriedJob: read(findRetriedJob),

@@ -91,6 +91,8 @@ interface InputsTable {
   input: string;
   /** True when the query of an address was erased that the input needs, as a boolean. */
   query_erased: Generated<number>;
+  /** The job that runs it again, the newest where there are several; it may have been deleted. */
+  retried_by: string | null;
   /** JSON of the name that callers see, without the query of an address; null for jobs of older releases. */
   readonly name: string | null;
   /** JSON of the result entry of a finished input. */

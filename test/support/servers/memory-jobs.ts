@@ -41,6 +41,13 @@ export class MemoryJobs implements JobService {
   /** To be replaced by a test that retries jobs. */
   findRetried: JobService['findRetried'] = async () => null;
 
+  /** To be replaced by a test that retries many jobs. */
+  findFailed: JobService['findFailed'] = async () => [];
+
+  async countLeftOut(): ReturnType<JobService['countLeftOut']> {
+    return 0;
+  }
+
   async cancel(id: string): ReturnType<JobService['cancel']> {
     const job = this.#jobs.get(id);
     if (job === undefined) return null;
