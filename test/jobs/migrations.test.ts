@@ -107,6 +107,30 @@ describe('a database of an older release', () => {
     assert.equal((await store.findJob(jobId))?.resultsJson, '[{"input_index":0,"status":"cancelled"}]');
   });
 
+  test('tells how many inputs of a job have ended in which way, and why the first failed', async (t) => {
+    const folder = join(temporaryFolder(), 'data');
+    const jobId = ids.next();
+    const failed = (reason: string) => JSON.stringify({ status: 'failed', error_details: { reason } });
+    const inputs = [
+      ['succeeded', '{}'],
+      ['failed', failed('SOURCE_EMPTY')],
+      ['failed', failed('OUTPUT_TAKEN')],
+      ['cancelled', '{}'],
+    ].map(([status, result], index) => `('${jobId}', ${index}, '${status}', '{}', '${result}')`);
+    await oldDatabase(
+      folder,
+      BEFORE_RETRIED_INPUTS,
+      `insert into jobs (job_id, sync, status, queued_at, finished_at, cancelled_at, inputs_total, inputs_done, inputs_failed)
+         values ('${jobId}', 0, 'failed', '2026-11-21T10:00:00.000Z', '2026-11-21T10:00:01.000Z', '2026-11-21T10:00:01.000Z', 4, 4, 3);
+       insert into job_requests (job_id, operation, output, params) values ('${jobId}', 'verify', 'null', 'null');
+       insert into inputs (job_id, input_index, status, input, result) values ${inputs.join()}`,
+    );
+    const store = await openSqlite(folder);
+    t.after(() => store.close());
+    const { counts, first_reason } = (await store.findJob(jobId)) ?? assert.fail();
+    assert.deepEqual([counts, first_reason], [{ succeeded: 1, failed: 2, cancelled: 1 }, 'SOURCE_EMPTY']);
+  });
+
   test('goes on with its inputs that wait, in the order that they had, and with those that ran', async (t) => {
     const folder = join(temporaryFolder(), 'data');
     const [batch, sync] = [ids.next(), ids.next()];

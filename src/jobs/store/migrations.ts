@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import { AppError } from '#errors/app-error.ts';
-import { byteOrderedText, leasesByIndex } from './dialect.ts';
+import { byteOrderedText, leasesByIndex, reasonOf } from './dialect.ts';
 import type { Database } from './tables.ts';
 
 /**
@@ -21,6 +21,7 @@ export const migrations: readonly Migration[] = [
   addNodes,
   addPriorities,
   addRetriedInputs,
+  addCounts,
 ];
 
 /**
@@ -294,4 +295,19 @@ async function addRetriedInputs(db: Kysely<unknown>): Promise<void> {
     .columns(['job_id', 'retried_by', 'query_erased'])
     .where(sql.ref('status'), '=', sql.lit('failed'))
     .execute();
+}
+
+/** Adds the number of cancelled inputs of a job, and the reason of its first failed one. */
+async function addCounts(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .alterTable('jobs')
+    .addColumn('inputs_cancelled', 'integer', (column) => column.notNull().defaultTo(0))
+    .execute();
+  await db.schema.alterTable('jobs').addColumn('first_reason', 'text').execute();
+  await sql`update jobs set inputs_cancelled = (
+    select count(*) from inputs where inputs.job_id = jobs.job_id and status = 'cancelled')
+    where cancelled_at is not null`.execute(db);
+  await sql`update jobs set first_reason = (
+    select ${reasonOf(db)} from inputs where inputs.job_id = jobs.job_id and status = 'failed' order by input_index limit 1)
+    where inputs_failed > 0`.execute(db);
 }

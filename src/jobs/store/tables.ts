@@ -30,6 +30,10 @@ interface JobsTable {
   inputs_done: number;
   /** Of those done, the ones that did not succeed. */
   inputs_failed: number;
+  /** Of those, the ones that were cancelled. */
+  inputs_cancelled: Generated<number>;
+  /** The reason of the input that failed first. */
+  first_reason: string | null;
   /** Bytes of the finished inputs; the progress of running inputs is in their rows, or known to their process. */
   bytes_done: number;
   bytes_total: number;
