@@ -9,9 +9,10 @@ const INTRODUCTION = `# Errors and warnings
 
 <!-- Written by "npm run docs" from the catalogue in src/errors: change that. -->
 
-Every error has a reason, which is stable and stands in \`error_details.reason\` of a result entry and in \`reason\` of a log
-line, and one of the codes of the API, which stands in \`error_code\` or \`error.code\`. The message says what is wrong, where,
-and what to do; words in ‹brackets› stand for what it names, and ‹n› for a number.
+Every error has a reason, which is stable and stands in \`error.details.reason\` of an answer, in \`error_details.reason\` of
+a result entry and in \`reason\` of a log line, and one of the codes of the API, which stands in \`error_code\` or
+\`error.code\`. The message says what is wrong, where, and what to do; words in ‹brackets› stand for what it names, and ‹n›
+for a number.
 
 Errors marked with "↻" may pass without anybody changing anything: the service tries the input again by itself, and a
 request can be sent again. Errors marked with "⏸" say that a part of the deployment is away: the input waits until it is back, for

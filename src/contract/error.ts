@@ -1,21 +1,39 @@
 import { z } from 'zod';
+import { MAX_PROBLEMS } from '#errors/app-error.ts';
+
+const field = z.string().describe('A path into the request body, such as `params.assertions[0].label`.');
+const inputIndex = z.int().min(0).describe('The input at fault, counted from zero.');
+
+const reason = z.string().describe('A stable name of what was wrong, for programs.');
+
+const problem = z.object({
+  message: z.string().describe('What was wrong and what to do, for people.'),
+  reason,
+  field: field.exactOptional(),
+  input_index: inputIndex.exactOptional(),
+});
 
 export const apiErrorResponse = z
   .object({
     error: z.object({
       code: z.string().describe('A code of the error table.'),
       message: z.string().describe('What was wrong and what to do, for people.'),
-      details: z
-        .object({
-          field: z.string().nullish().describe('A path into the request body, such as `params.assertions[0].label`.'),
-          input_index: z.int().min(0).nullish().describe('The input at fault, counted from zero.'),
-          input_indexes: z
-            .array(z.int().min(0))
-            .readonly()
-            .exactOptional()
-            .describe('All inputs at fault, where there may be several.'),
-        })
-        .nullish(),
+      details: z.object({
+        reason,
+        field: field.nullish(),
+        input_index: inputIndex.nullish(),
+        input_indexes: z
+          .array(z.int().min(0))
+          .readonly()
+          .exactOptional()
+          .describe('All inputs at fault, where there may be several.'),
+        problems: z
+          .array(problem)
+          .max(MAX_PROBLEMS)
+          .readonly()
+          .exactOptional()
+          .describe('All that was found wrong with the request, the first problem included. Of a 400 only.'),
+      }),
     }),
   })
   .meta({
@@ -26,7 +44,17 @@ export const apiErrorResponse = z
         error: {
           code: 'VALIDATION_FAILED',
           message: 'The field "params.assertions[0].label" is missing.',
-          details: { field: 'params.assertions[0].label' },
+          details: {
+            field: 'params.assertions[0].label',
+            reason: 'REQUEST_INVALID',
+            problems: [
+              {
+                message: 'The field "params.assertions[0].label" is missing.',
+                reason: 'REQUEST_INVALID',
+                field: 'params.assertions[0].label',
+              },
+            ],
+          },
         },
       },
     ],

@@ -30,6 +30,7 @@ export const jobCallback = jobResultResponse
             output_path: '/srv/signed/newsroom/interview_c2pa.mp4',
           },
         ],
+        counts: { succeeded: 1, failed: 0, cancelled: 0 },
         timing: {
           queued_at: '2026-11-21T10:00:00.000Z',
           started_at: '2026-11-21T10:00:00.004Z',

@@ -41,6 +41,8 @@ export const listedJob = jobResultResponse.omit({ results: true }).meta({
       labels: { project: 'evening-news' },
       input_count: 3,
       input_names: ['interview.mp4', 'street.mov', 'studio.mp4'],
+      counts: { succeeded: 1, failed: 1, cancelled: 0 },
+      first_reason: 'SOURCE_NOT_FOUND',
       timing: { queued_at: '2026-11-21T10:00:00.000Z', started_at: '2026-11-21T10:00:00.004Z' },
       progress: { inputs_done: 2, inputs_total: 3, bytes_done: 524288000, bytes_total: 1200000000, fraction: 0.6667 },
     },
@@ -65,6 +67,7 @@ export const jobListResponse = z
             operation: 'c2pa-audio',
             input_count: 1,
             input_names: ['podcast.mp3'],
+            counts: { succeeded: 1, failed: 0, cancelled: 0 },
             timing: {
               queued_at: '2026-11-21T10:00:00.000Z',
               started_at: '2026-11-21T10:00:00.004Z',

@@ -117,6 +117,13 @@ export const waitingFor = z
       'What inputs of a job wait for: they have not failed, and go on by themselves when it is back. Absent where none waits for anything but its turn.',
   });
 export type WaitingFor = z.infer<typeof waitingFor>;
+export const jobCounts = z
+  .object({
+    succeeded: z.int().min(0),
+    failed: z.int().min(0),
+    cancelled: z.int().min(0),
+  })
+  .meta({ id: 'JobCounts', description: 'How many inputs have ended, by their status.' });
 
 export const jobResultResponse = z
   .object({
@@ -140,6 +147,11 @@ export const jobResultResponse = z
         `The names of the first inputs, without their paths and the queries of their addresses: ${MAX_INPUT_NAMES} at most, ${MAX_LISTED_INPUT_NAMES} in a list. Those of all are in \`results\`. Empty for jobs of older releases.`,
       ),
     results: z.array(jobResultEntry).describe('One entry for each input; empty until the job has ended.'),
+    counts: jobCounts,
+    first_reason: z
+      .string()
+      .exactOptional()
+      .describe('The reason (`error_details.reason`) of the input that failed first; absent where none has.'),
     timing: jobTiming,
     progress: jobProgress.exactOptional(),
     waiting_for: z.array(waitingFor).exactOptional(),
@@ -164,6 +176,7 @@ export const jobResultResponse = z
             output_path: '/srv/signed/newsroom/interview_c2pa.mp4',
           },
         ],
+        counts: { succeeded: 1, failed: 0, cancelled: 0 },
         timing: {
           queued_at: '2026-11-21T10:00:00.000Z',
           started_at: '2026-11-21T10:00:00.004Z',
@@ -177,6 +190,7 @@ export const jobResultResponse = z
         input_count: 1,
         input_names: ['interview.mp4'],
         results: [],
+        counts: { succeeded: 0, failed: 0, cancelled: 0 },
         timing: { queued_at: '2026-11-21T10:00:00.000Z', started_at: '2026-11-21T10:00:00.004Z' },
         progress: { inputs_done: 0, inputs_total: 1, bytes_done: 524288000, bytes_total: 1200000000, fraction: 0.4369 },
       },
@@ -196,6 +210,8 @@ export const jobResultResponse = z
             error_details: { reason: 'FORMAT_UNKNOWN' },
           },
         ],
+        counts: { succeeded: 0, failed: 1, cancelled: 0 },
+        first_reason: 'FORMAT_UNKNOWN',
         timing: {
           queued_at: '2026-11-21T10:00:00.000Z',
           started_at: '2026-11-21T10:00:00.004Z',

@@ -173,14 +173,3 @@ export const inputRequestFields = {
 
 /** The fields of a request whose inputs each become an output. */
 export const commonRequestFields = { ...inputRequestFields, output: apiOutputSpec.nullish() };
-
-/** The body of a retry, which may be left out. */
-export const retryRequest = z
-  .strictObject({ callback_url: inputRequestFields.callback_url })
-  .default({})
-  .meta({
-    id: 'RetryRequest',
-    description: 'What a retry does not take from its job. The body may be left out.',
-    examples: [{}, { callback_url: 'https://example.com/signed' }],
-  });
-export type RetryRequest = z.infer<typeof retryRequest>;

@@ -42,7 +42,9 @@ export const readiness = z
     }),
     dependencies: z
       .array(awayDependency)
-      .describe('The parts of the deployment that are away for this node, and that inputs wait for; empty where all work.'),
+      .describe(
+        'The parts of the deployment that are away for this node, and that inputs wait for; empty where all work.',
+      ),
     workers: z.object({
       running: z.int().min(0).describe('Inputs that run on this node.'),
       limit: z.int().min(0).describe('Inputs that may run on this node at once.'),

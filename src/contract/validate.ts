@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
-import { AppError } from '#errors/app-error.ts';
+import { AppError, MAX_PROBLEMS } from '#errors/app-error.ts';
 
 type Issue = z.core.$ZodIssue;
 
@@ -10,11 +10,23 @@ interface SliceLocation {
   readonly start: number;
 }
 
-/** Returns the error that tells a caller what is wrong with a value, from what the schema found first. */
-function requestError({ issues }: z.core.$ZodError, value: unknown, location?: SliceLocation): AppError {
-  const [issue] = issues;
-  if (issue === undefined) throw new Error('a failed validation names no issue');
-  const steps = issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0] ?? ''] : issue.path;
+/** Returns the errors that tell a caller what a schema found wrong with a value: one for each field, `MAX_PROBLEMS` at most. */
+function requestErrors({ issues }: z.core.$ZodError, value: unknown, location?: SliceLocation): AppError[] {
+  return issues
+    .slice(0, MAX_PROBLEMS)
+    .flatMap((issue) => pathsOf(issue).map((path) => requestError(issue, path, value, location)));
+}
+
+function pathsOf(issue: Issue): readonly (readonly PropertyKey[])[] {
+  return issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : [issue.path];
+}
+
+function requestError(
+  issue: Issue,
+  steps: readonly PropertyKey[],
+  value: unknown,
+  location: SliceLocation | undefined,
+): AppError {
   const path = location === undefined ? steps : stepsFrom(location, steps);
   const inputIndex = inputIndexOf(path);
   const field = path.length === 0 ? null : shortened(fieldPath(path));
@@ -101,15 +113,26 @@ function quotedList(values: readonly unknown[]): string {
   return values.map((value) => `"${String(value)}"`).join(', ');
 }
 
-/** Parses a value by a schema. Throws REQUEST_INVALID, which tells the first problem and where it lies. */
-export function validate<Schema extends z.ZodType>(
+/** Parses a value by a schema. Throws REQUEST_INVALID, which tells the first problem and where it lies, and has the others. */
+export function validate<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
+  const problems: AppError[] = [];
+  const parsed = parse(schema, value, problems);
+  AppError.throwFirst(problems);
+  return parsed as z.output<Schema>;
+}
+
+/** Parses a value by a schema. Adds what is wrong with it to `problems`, up to `MAX_PROBLEMS`, and returns undefined then. */
+function parse<Schema extends z.ZodType>(
   schema: Schema,
   value: unknown,
+  problems: AppError[],
   location?: SliceLocation,
-): z.output<Schema> {
+): z.output<Schema> | undefined {
   const result = schema.safeParse(value);
-  if (!result.success) throw requestError(result.error, value, location);
-  return result.data;
+  if (result.success) return result.data;
+  const found = requestErrors(result.error, value, location);
+  problems.push(...found.slice(0, MAX_PROBLEMS - problems.length));
+  return undefined;
 }
 
 /**
@@ -135,21 +158,27 @@ const listsBySchema = new WeakMap<z.ZodType, readonly ListSchema[]>();
 export async function validateInSlices(schema: z.ZodType, value: unknown): Promise<unknown> {
   const lists = listsBySchema.get(schema) ?? listsIn(schema, []);
   listsBySchema.set(schema, lists);
-  const parsed = validate(
-    schema,
-    lists.reduce((shortened, { path }) => withFirstSlice(shortened, path), value),
-  );
-  for (const list of lists) await validateRest(list, listAt(value, list.path), listAt(parsed, list.path));
+  const problems: AppError[] = [];
+  const first = lists.reduce((shortened, { path }) => withFirstSlice(shortened, path), value);
+  const parsed = parse(schema, first, problems);
+  for (const list of lists) await parseRest(list, listAt(value, list.path), listAt(parsed, list.path), problems);
+  AppError.throwFirst(problems);
   return parsed;
 }
 
-/** Validates the entries after the first slice, and appends them to those that were parsed. */
-async function validateRest({ path, entries, bounds }: ListSchema, given: unknown[], parsed: unknown[]): Promise<void> {
+/** Parses the entries after the first slice, appends them to those that were parsed, and adds what is wrong to `problems`. */
+async function parseRest(
+  { path, entries, bounds }: ListSchema,
+  given: unknown[],
+  parsed: unknown[],
+  problems: AppError[],
+): Promise<void> {
   if (given.length <= LIST_SLICE_LENGTH) return;
-  validate(bounds, given, { path, start: 0 });
+  if (parse(bounds, given, problems, { path, start: 0 }) === undefined) return;
   for (let start = LIST_SLICE_LENGTH; start < given.length; start += LIST_SLICE_LENGTH) {
+    if (problems.length >= MAX_PROBLEMS) return;
     await setImmediate();
-    parsed.push(...validate(entries, given.slice(start, start + LIST_SLICE_LENGTH), { path, start }));
+    parsed.push(...(parse(entries, given.slice(start, start + LIST_SLICE_LENGTH), problems, { path, start }) ?? []));
   }
 }
 

@@ -11,6 +11,9 @@ export interface ErrorLocation {
   readonly inputIndexes?: readonly number[];
 }
 
+/** The most problems of one request that are collected. */
+export const MAX_PROBLEMS = 20;
+
 /** An error that crossed a process boundary, as plain data. */
 export interface AppErrorData {
   readonly reason: Reason;
@@ -27,14 +30,21 @@ export class AppError<R extends Reason = Reason> extends Error {
   readonly reason: R;
   readonly details: DetailsOf<R>;
   readonly location: ErrorLocation;
+  /** Further problems of the same request. */
+  readonly others: readonly AppError[];
 
-  constructor(reason: R, details: DetailsOf<R>, options: { cause?: unknown } & ErrorLocation = {}) {
-    const { cause, ...location } = options;
+  constructor(
+    reason: R,
+    details: DetailsOf<R>,
+    options: { cause?: unknown; others?: readonly AppError[] } & ErrorLocation = {},
+  ) {
+    const { cause, others = [], ...location } = options;
     const { message } = catalogue[reason] as unknown as CatalogueEntry<object>;
     super(message(details as object), cause === undefined ? undefined : { cause });
     this.reason = reason;
     this.details = details;
     this.location = location;
+    this.others = others;
   }
 
   /** The code of the error table that a caller sees. */
@@ -44,6 +54,11 @@ export class AppError<R extends Reason = Reason> extends Error {
 
   get class(): ErrorClass {
     return catalogue[this.reason].class;
+  }
+
+  /** True where whoever runs the service has to do something. */
+  get isOperational(): boolean {
+    return this.class === 'outage' || this.class === 'service';
   }
 
   /** The kinds of dependencies that may be the cause. */
@@ -64,6 +79,11 @@ export class AppError<R extends Reason = Reason> extends Error {
   /** True where the message and details are for the log only. */
   get isConfidential(): boolean {
     return catalogue[this.reason].callersSee !== undefined;
+  }
+
+  /** Throws the first of several problems, which has the others; does nothing where there is none. */
+  static throwFirst([first, ...others]: readonly AppError[]): void {
+    if (first !== undefined) throw new AppError(first.reason, first.details, { ...first.location, others });
   }
 
   /** Returns the error as data that survives a process boundary; `AppError.fromData` is the way back. */

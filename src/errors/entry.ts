@@ -69,7 +69,7 @@ export function entry<Details extends object>(
   code: ApiErrorCode,
   message: (details: Details) => string,
   {
-    class: errorClass = code === 'INTERNAL_ERROR' ? 'service' : 'request',
+    class: errorClass = code === 'INTERNAL_ERROR' || code === 'SERVICE_UNAVAILABLE' ? 'service' : 'request',
     dependencies = [],
     callersSee,
   }: Partial<Pick<CatalogueEntry<Details>, 'class' | 'dependencies' | 'callersSee'>> = {},

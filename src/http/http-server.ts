@@ -27,6 +27,7 @@ import { addEventRoutes } from './routes/event-routes.ts';
 import { addInputRoute } from './routes/input-routes.ts';
 import { addJobRoutes } from './routes/job-routes.ts';
 import { addOutputRoutes } from './routes/output-routes.ts';
+import { addRetryRoutes } from './routes/retry-routes.ts';
 import {
   addConfigurationRoute,
   addHealthRoute,
@@ -36,7 +37,7 @@ import {
   addTrustListsRoute,
   addWatermarkRoutes,
 } from './routes/service-routes.ts';
-import { addOperationRoutes, addRetryRoute } from './routes/submission-routes.ts';
+import { addOperationRoutes } from './routes/submission-routes.ts';
 
 /** A request must have arrived whole within this time; a slow sender holds a connection no longer. */
 const RECEIVE_TIMEOUT_MS = 60_000;
@@ -58,6 +59,8 @@ export type JobService = Pick<
   | 'recall'
   | 'find'
   | 'findRetried'
+  | 'findFailed'
+  | 'countLeftOut'
   | 'findRequest'
   | 'whenFinished'
   | 'cancel'
@@ -105,7 +108,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
   const submissions = { jobs, config, checkAssertions, telemetry, closing };
   for (const operation of operations) addOperationRoutes(app, operation, submissions);
   addJobRoutes(app, jobs);
-  addRetryRoute(app, submissions);
+  addRetryRoutes(app, submissions);
   addEventRoutes(app, { jobs, closing, responseBuffers });
   addOutputRoutes(app, { jobs, config });
   addInputRoute(app, config);

@@ -46,8 +46,9 @@ export interface Submission {
   /** The name that its caller gave it. */
   readonly clientReference?: string | null | undefined;
   readonly labels?: JobLabels | null | undefined;
-  /** The job whose failed inputs it runs again. */
+  /** The job whose inputs it runs again. */
   readonly retriedFrom?: string | undefined;
+  readonly retriedInputs?: RetriedInputs | undefined;
   /** The address that its result is sent to. */
   readonly callbackUrl?: string | null | undefined;
   readonly idempotency?: IdempotencyKey | null;
@@ -57,7 +58,17 @@ export interface Submission {
   readonly traceParent?: string | null;
 }
 
-/** A submission that is a job: a new one, or the one that its idempotency key stood for already. */
+/** The inputs of a job that another job runs again. */
+export interface RetriedInputs {
+  readonly inputIndexes: readonly number[];
+  /** True where there is to be no job if a retry has one of them already. */
+  readonly isOnce: boolean;
+}
+
+/**
+ * A submission that is a job: a new one, or the one that its idempotency key stood for already, or that has its retried inputs
+ * already.
+ */
 export interface SubmittedJob extends JobResponse {
   readonly replayed: boolean;
 }

@@ -32,6 +32,7 @@ import { openSqliteEngine } from './queue/sqlite-queue.ts';
 import { outputPathsIn, type ResultEntry } from './result-entries.ts';
 import { Scheduler, type SchedulerOptions } from './scheduler.ts';
 import type {
+  FailureFilter,
   JobFilter,
   JobPage,
   JobStore,
@@ -117,8 +118,8 @@ export class Jobs {
   }
 
   /**
-   * Records a job, or returns the one that was submitted with the same idempotency key. Throws `QUEUE_FULL`, `DEPENDENCY_AWAY`,
-   * `JOB_EXCEEDS_QUEUE`, `IDEMPOTENCY_KEY_REUSED` when the key came with another request, `NODE_TAKES_NO_JOBS` on a node with
+   * Records a job, or returns the one that was submitted with the same idempotency key, or has its retried inputs. Throws `QUEUE_FULL`,
+   * `DEPENDENCY_AWAY`, `JOB_EXCEEDS_QUEUE`, `IDEMPOTENCY_KEY_REUSED` when the key came with another request, `NODE_TAKES_NO_JOBS` on a node with
    * the role `worker`, `SERVICE_STOPPING`, or an error of the store (`STORE_…`, `DATABASE_…`).
    */
   async submit(submission: Submission): Promise<SubmittedJob> {
@@ -139,7 +140,7 @@ export class Jobs {
     }
     if (known === null) return { job_id: jobId, status: 'queued', replayed: false };
     scheduler.capacity.release(count);
-    return replayOf(known, submission.idempotency?.digest);
+    return replayOf(known, submission.idempotency?.digest ?? '');
   }
 
   /**
@@ -155,6 +156,16 @@ export class Jobs {
   /** Returns what a retry of a job needs; null where there is no such job in the scope. */
   findRetried(jobId: string, scope: JobScope = {}): Promise<RetriedJob | null> {
     return this.#running().store.findRetriedJob(jobId, scope);
+  }
+
+  /** Returns jobs with inputs that a retry may take, as `JobStore.findFailedJobs` does. */
+  findFailed(filter: FailureFilter, limit: number, after?: string): Promise<readonly string[]> {
+    return this.#running().store.findFailedJobs(filter, limit, after);
+  }
+
+  /** Counts the inputs that such a retry leaves out. */
+  countLeftOut(filter: FailureFilter): Promise<number> {
+    return this.#running().store.countLeftOut(filter);
   }
 
   /**
@@ -421,7 +432,7 @@ async function* mapped<From, To>(
   for await (const event of events) yield change(event);
 }
 
-function replayOf({ jobId, status, digest }: KnownJob, asked: string | undefined): SubmittedJob {
+function replayOf({ jobId, status, digest }: KnownJob, asked: string): SubmittedJob {
   if (digest !== asked) throw new AppError('IDEMPOTENCY_KEY_REUSED', { jobId });
   return { job_id: jobId, status, replayed: true };
 }

@@ -38,7 +38,7 @@ describe('a body that is not a request', () => {
   ] as const) {
     test(`answers 400 VALIDATION_FAILED to ${what}`, async () => {
       const error = await errorOf(await server.post(VIDEO, body));
-      assert.deepEqual([error.status, error.code, error.details], [400, 'VALIDATION_FAILED', undefined]);
+      assert.deepEqual([error.status, error.code, error.details.field], [400, 'VALIDATION_FAILED', undefined]);
     });
   }
 
@@ -313,21 +313,25 @@ describe('a failure inside the service', () => {
     }
   });
 
-  test('answers 500 INTERNAL_ERROR with Retry-After where its cause may pass, and without where it will not', async () => {
+  test('has Retry-After where its cause may pass, and not where it will not', async () => {
     const file = '/data/jobs.sqlite';
     const refusals = [
       new AppError('STORE_DISK_FULL', { file }),
+      new AppError('PROGRAM_NOT_STARTED', { program: 'the packager', problem: 'the disk is full' }),
       new AppError('STORE_CORRUPT', { file, problem: 'it is none' }),
     ];
-    const waits: boolean[] = [];
+    const answers: unknown[] = [];
     for (const refusal of refusals) {
       server.jobs.refusal = refusal;
       const reply = await server.post(VIDEO, goodBody);
-      waits.push(reply.headers.has('retry-after'));
-      assert.equal((await errorOf(reply)).code, 'INTERNAL_ERROR');
+      answers.push([(await errorOf(reply)).code, reply.headers.has('retry-after')]);
     }
     server.jobs.refusal = null;
-    assert.deepEqual(waits, [true, false]);
+    assert.deepEqual(answers, [
+      ['SERVICE_UNAVAILABLE', true],
+      ['INTERNAL_ERROR', true],
+      ['INTERNAL_ERROR', false],
+    ]);
   });
 
   test('answers 503 SERVICE_OVERLOADED with Retry-After where the queue is full', async () => {

@@ -5,6 +5,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { jobListResponse } from '#contract/job-list.ts';
 import { type EventClient, eventStream } from '#http/routes/event-routes.ts';
 import { JobFeed } from '#jobs/following/job-feeds.ts';
 import type { JobEvent, JobSnapshot } from '#jobs/job.ts';
@@ -26,6 +27,7 @@ const JOB: JobSnapshot = {
   operation: 'verify',
   input_count: 1,
   input_names: ['a.mp4'],
+  counts: { succeeded: 1, failed: 0, cancelled: 0 },
   resultsJson: '[]',
   timing: { ...timing, finished_at: timing.queued_at },
 };
@@ -82,6 +84,14 @@ describe('GET /v2/jobs/{id}/events', () => {
     const last = seen.at(-1);
     assert.equal(last?.type, 'done');
     assert.deepEqual(last?.job, await server.lookUp(id));
+    const ended = { counts: { succeeded: 2, failed: 1, cancelled: 0 }, first_reason: 'SOURCE_NOT_FOUND' };
+    assert.partialDeepStrictEqual(last?.job, ended);
+    const { jobs } = jobListResponse.parse(await (await fetch(`${server.base}/v2/jobs`)).json());
+    assert.partialDeepStrictEqual(
+      jobs.find((job) => job.job_id === id),
+      ended,
+    );
+    assert.ok(seen.some(({ type, job }) => type === 'input' && job.counts.succeeded + job.counts.failed > 0));
     for (const { type, job } of seen) if (type === 'progress') assert.deepEqual(job.results, []);
   });
 

@@ -155,7 +155,7 @@ describe('GET /v2/inputs', () => {
     await using open = await serve();
     for (const query of [{}, { path: '/' }]) {
       const error = await errorOf(await get(query, open.base));
-      assert.deepEqual([error.status, error.code, error.details], [404, 'NOT_FOUND', undefined]);
+      assert.deepEqual([error.status, error.code, error.details.field], [404, 'NOT_FOUND', undefined]);
     }
   });
 

@@ -120,6 +120,7 @@ describe('GET /v2/jobs/{id}/request', () => {
 describe('a feed of the list', () => {
   const job = (id: string, status: ListedJob['status'] = 'queued'): ListedJob => ({
     ...{ job_id: id, status, operation: 'verify', input_count: 1, input_names: [] },
+    counts: { succeeded: 0, failed: 0, cancelled: 0 },
     timing: { queued_at: '2026-11-23T10:00:00.000Z' },
   });
   /** Follows a feed whose polls see one list after the other, and then the last one. */

@@ -73,7 +73,7 @@ describe('POST /v2/jobs/{id}/retry', () => {
     assert.deepEqual([third.retried_from, third.input_count], [second, 1]);
   });
 
-  test('leaves out what was cancelled', async (t) => {
+  test('leaves out what was cancelled, unless it is asked for', async (t) => {
     const server = await serveJobs(t, { worker: { max_concurrent_batches: 1 }, jobs: { maxRunningInputs: 1 } });
     const failing = await server.submit('fail /x', 'sleep for-ever', 'progress 1');
     const waiting = await server.submit('progress 1');
@@ -84,6 +84,13 @@ describe('POST /v2/jobs/{id}/retry', () => {
     }
     assert.deepEqual(await refused(await retry(server, waiting)), [409, 'JOB_NOT_RETRYABLE']);
     assert.equal((await server.ended(await retried(server, failing))).input_count, 1);
+    const headers = { 'content-type': 'application/json' };
+    const statuses = JSON.stringify({ statuses: ['cancelled', 'failed'], input_indexes: [0, 2] });
+    const both = await retried(server, failing, { headers, body: statuses });
+    await server.jobs.cancel(both);
+    assert.equal((await server.ended(both)).input_count, 2);
+    const again = await retried(server, waiting, { headers, body: '{"statuses":["cancelled"]}' });
+    assert.equal((await server.ended(again)).status, 'succeeded');
   });
 
   test('replaces no output of the jobs that it retries', async () => {
@@ -133,7 +140,7 @@ describe('POST /v2/jobs/{id}/retry', () => {
     await server.ended(id);
     const error = await errorOf(await retry(server, id));
     assert.deepEqual([error.status, error.code], [409, 'JOB_NOT_RETRYABLE']);
-    assert.deepEqual(error.details, { input_index: 0, input_indexes: [0, 2] });
+    assert.deepEqual(error.details, { input_index: 0, input_indexes: [0, 2], reason: 'QUERY_ERASED' });
     assert.match(error.message, /"a\.mp4", "b\.mp4"/);
     assert.doesNotMatch(error.message, /hush/);
   });
@@ -184,7 +191,13 @@ describe('POST /v2/jobs/{id}/retry', () => {
     const told = await retried(server, id, { headers, body: JSON.stringify({ callback_url: receiver.url }) });
     await receiver.came(1);
     assert.equal(JSON.parse(receiver.received[0]?.body ?? '').job_id, told);
-    for (const body of ['{"output": null}', '[]', '{', '{"callback_url": "ftp://x/"}']) {
+    const choices = [
+      '{"reasons": []}',
+      '{"reasons": ["SOURCE_LOST"]}',
+      '{"statuses": ["succeeded"]}',
+      '{"input_indexes": [1]}',
+    ];
+    for (const body of ['{"output": null}', '[]', '{', '{"callback_url": "ftp://x/"}', ...choices]) {
       assert.deepEqual(await refused(await retry(server, id, { headers, body })), [400, 'VALIDATION_FAILED'], body);
     }
   });

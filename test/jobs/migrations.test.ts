@@ -45,7 +45,31 @@ const BEFORE_RETRIES = 6;
 /** Migrations of the release that had all of that, and no order of inputs. */
 const BEFORE_PRIORITIES = 8;
 
+/** Migrations of the release that had all of that, and did not record which inputs a retry has. */
+const BEFORE_RETRIED_INPUTS = 9;
+
 describe('a database of an older release', () => {
+  test('tells of the failed inputs of a job that was retried that a retry has them', async (t) => {
+    const folder = join(temporaryFolder(), 'data');
+    const [first, retry, other] = [ids.next(), ids.next(), ids.next()];
+    const job = (jobId: string, retriedFrom: string | null) =>
+      `insert into jobs (job_id, sync, status, queued_at, finished_at, inputs_total, retried_from)
+         values ('${jobId}', 0, 'failed', '2026-11-21T10:00:00.000Z', '2026-11-21T10:00:00.000Z', 2, ${retriedFrom === null ? 'null' : `'${retriedFrom}'`});
+       insert into job_requests (job_id, operation, output, params) values ('${jobId}', 'verify', 'null', 'null');
+       insert into inputs (job_id, input_index, status, input) values ('${jobId}', 0, 'failed', '{}'), ('${jobId}', 1, 'cancelled', '{}');`;
+    await oldDatabase(folder, BEFORE_RETRIED_INPUTS, job(first, null) + job(retry, first) + job(other, null));
+    const store = await openSqlite(folder);
+    t.after(() => store.close());
+    const { unsuccessful } = (await store.findRetriedJob(first)) ?? assert.fail();
+    assert.deepEqual(
+      unsuccessful.map(({ isRetried }) => isRetried),
+      [true, false],
+    );
+    const filter = { before: ids.next() };
+    assert.deepEqual(await store.findFailedJobs(filter, 10), [retry, other]);
+    assert.equal(await store.countLeftOut(filter), 1);
+  });
+
   test('tells of no input whose address may have lost its query that it can be retried', async (t) => {
     const folder = join(temporaryFolder(), 'data');
     const jobIds = [0, 1].map(() => ids.next());
@@ -59,7 +83,7 @@ describe('a database of an older release', () => {
     t.after(() => store.close());
     const found = await Promise.all(jobIds.map((jobId) => store.findRetriedJob(jobId)));
     assert.deepEqual(
-      found.map((job) => job?.failed.map(({ isErased }) => isErased)),
+      found.map((job) => job?.unsuccessful.map(({ isErased }) => isErased)),
       [[false], [true]],
     );
   });
@@ -81,6 +105,30 @@ describe('a database of an older release', () => {
     assert.deepEqual([listed?.job_id, listed?.input_count, listed?.input_names], [jobId, 1, []]);
     await store.cancelJob(jobId);
     assert.equal((await store.findJob(jobId))?.resultsJson, '[{"input_index":0,"status":"cancelled"}]');
+  });
+
+  test('tells how many inputs of a job have ended in which way, and why the first failed', async (t) => {
+    const folder = join(temporaryFolder(), 'data');
+    const jobId = ids.next();
+    const failed = (reason: string) => JSON.stringify({ status: 'failed', error_details: { reason } });
+    const inputs = [
+      ['succeeded', '{}'],
+      ['failed', failed('SOURCE_EMPTY')],
+      ['failed', failed('OUTPUT_TAKEN')],
+      ['cancelled', '{}'],
+    ].map(([status, result], index) => `('${jobId}', ${index}, '${status}', '{}', '${result}')`);
+    await oldDatabase(
+      folder,
+      BEFORE_RETRIED_INPUTS,
+      `insert into jobs (job_id, sync, status, queued_at, finished_at, cancelled_at, inputs_total, inputs_done, inputs_failed)
+         values ('${jobId}', 0, 'failed', '2026-11-21T10:00:00.000Z', '2026-11-21T10:00:01.000Z', '2026-11-21T10:00:01.000Z', 4, 4, 3);
+       insert into job_requests (job_id, operation, output, params) values ('${jobId}', 'verify', 'null', 'null');
+       insert into inputs (job_id, input_index, status, input, result) values ${inputs.join()}`,
+    );
+    const store = await openSqlite(folder);
+    t.after(() => store.close());
+    const { counts, first_reason } = (await store.findJob(jobId)) ?? assert.fail();
+    assert.deepEqual([counts, first_reason], [{ succeeded: 1, failed: 2, cancelled: 1 }, 'SOURCE_EMPTY']);
   });
 
   test('goes on with its inputs that wait, in the order that they had, and with those that ran', async (t) => {

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Submission } from '#jobs/job.ts';
+import { NO_PROGRESS, type Submission } from '#jobs/job.ts';
 import { JobIds } from '#jobs/job-ids.ts';
-import type { JobFilter, JobStore } from '#jobs/store/job-store.ts';
+import { cancelledEntry, failedEntry } from '#jobs/result-entries.ts';
+import type { JobFilter, JobStore, LeasedInput } from '#jobs/store/job-store.ts';
 import { pruneAllJobs } from '#jobs/store/maintenance.ts';
-import { leased, succeed } from '../support/jobs/leases.ts';
+import { finish, leased, succeed } from '../support/jobs/leases.ts';
 import { resultsOf, type Scope, scripts, shared } from '../support/jobs/test-jobs.ts';
 
 const ids = new JobIds();
@@ -56,6 +57,42 @@ export function describeRecognition(
       assert.deepEqual([job?.input_count, job?.input_names], [120, names.slice(0, 100)]);
       const [listed] = (await store.listJobs({ limit: 1 })).jobs;
       assert.deepEqual([listed?.input_count, listed?.input_names], [120, names.slice(0, 3)]);
+    });
+
+    test('a job tells how many of its inputs have ended in which way, and why the first failed', async () => {
+      const store = await sharedStore();
+      const jobId = await submitted(store, {}, ['a', 'b', 'c', 'd', 'e', 'f']);
+      const seen: unknown[] = [];
+      const look = async () => {
+        const { counts, first_reason } = (await store.findJob(jobId)) ?? assert.fail();
+        const [listed] = (await store.listJobs({ limit: 1, jobIds: [jobId] })).jobs;
+        assert.deepEqual([listed?.counts, listed?.first_reason], [counts, first_reason]);
+        seen.push([counts.succeeded, counts.failed, counts.cancelled, first_reason]);
+      };
+      const [a, b, c, d] = await leased(store, jobId, 4);
+      assert(a !== undefined && b !== undefined && c !== undefined && d !== undefined);
+      await look();
+      await succeed(store, b);
+      await look();
+      const failed = (reason: 'SOURCE_EMPTY' | 'JOB_NOT_ENDED', lease: LeasedInput) => ({
+        lease,
+        entry: failedEntry(lease.inputIndex, { reason, details: { name: 'c', jobId: 'a' }, location: {} }),
+        progress: NO_PROGRESS,
+        digest: null,
+      });
+      await store.finishInputs([failed('SOURCE_EMPTY', c), failed('JOB_NOT_ENDED', a)]);
+      await look();
+      await store.cancelJob(jobId);
+      await look();
+      await finish(store, d, cancelledEntry(d.inputIndex));
+      await look();
+      assert.deepEqual(seen, [
+        [0, 0, 0, undefined],
+        [1, 0, 0, undefined],
+        [1, 2, 0, 'SOURCE_EMPTY'],
+        [1, 2, 2, 'SOURCE_EMPTY'],
+        [1, 2, 3, 'SOURCE_EMPTY'],
+      ]);
     });
 
     test('names hold no query of an address, before and after their job has finished', async () => {

@@ -37,7 +37,7 @@ export function describeRetries(engineName: string, databaseFor: (scope: Scope) 
   }
 
   describe(`retries on ${engineName}`, () => {
-    test('get the failed inputs of a job in order, and all that its request had', async () => {
+    test('get the inputs of a job that did not succeed in order, and all that its request had', async () => {
       const store = await sharedStore();
       const output = { type: 'local', prefix: 'p' } as const;
       const params = { parent_overrides: [{ input_index: 0, parent: null }] };
@@ -58,17 +58,22 @@ export function describeRetries(engineName: string, databaseFor: (scope: Scope) 
       await store.cancelJob(jobId);
       assert.equal(await store.findRetriedJob(jobId, { caller: 'archive' }), null);
       const job = (await store.findRetriedJob(jobId, { caller: 'newsroom' })) ?? assert.fail();
-      const { outputJson, paramsJson, failed, ...rest } = job;
+      const { outputJson, paramsJson, unsuccessful, ...rest } = job;
       const described = { operation: 'verify', caller: 'newsroom', clientReference: 'r', labels };
-      assert.deepEqual(rest, { ...described, isFinished: true });
+      assert.deepEqual(rest, { ...described, isFinished: true, inputCount: 4 });
       assert.deepEqual([JSON.parse(outputJson), JSON.parse(paramsJson)], [output, params]);
       assert.deepEqual(
-        failed.map(({ inputJson, ...input }) => ({ ...input, input: JSON.parse(inputJson) })),
-        [
-          { inputIndex: 0, name: 'a', isErased: false, input: inputs[0] },
-          { inputIndex: 2, name: 'c', isErased: false, input: inputs[2] },
-        ],
-        'the cancelled input did not fail',
+        unsuccessful.map(({ inputJson, ...input }) => ({ ...input, input: JSON.parse(inputJson) })),
+        (
+          [
+            [0, 'a', 'failed', 'SOURCE_NOT_FOUND'],
+            [2, 'c', 'failed', 'SOURCE_NOT_FOUND'],
+            [3, 'd', 'cancelled', null],
+          ] as const
+        ).map(([inputIndex, name, status, reason]) => ({
+          ...{ inputIndex, name, status, reason, isErased: false, isRetried: false },
+          input: inputs[inputIndex],
+        })),
       );
     });
 
@@ -109,6 +114,75 @@ export function describeRetries(engineName: string, databaseFor: (scope: Scope) 
       assert.equal(lease?.request, null, 'its paths are those of several jobs');
     });
 
+    const once = (inputIndexes: readonly number[]) => ({ inputIndexes, isOnce: true });
+    const retriesOf = async (store: JobStore, jobId: string) =>
+      ((await store.findRetriedJob(jobId)) ?? assert.fail()).unsuccessful.map(({ isRetried }) => isRetried);
+
+    test('take inputs that no other has, all of them or none', async () => {
+      const store = await sharedStore();
+      const first = await submitted(store, {}, ['a', 'b', 'c']);
+      await failAll(store, first);
+      const retry = (inputIndexes: readonly number[]) => {
+        const more = { retriedFrom: first, retriedInputs: once(inputIndexes), jobId: ids.next(), queuedAt: new Date() };
+        return store.submitJob({ ...scripts(inputIndexes.map(String)), ...more }).then((known) => [more.jobId, known]);
+      };
+      const answers = await Promise.all([retry([0, 1]), retry([1]), retry([0, 1])]);
+      const made = answers.filter(([, known]) => known === null).map(([jobId]) => jobId);
+      assert.equal(made.length, 1);
+      for (const [jobId, known] of answers) {
+        if (known === null) continue;
+        assert.deepEqual(known, { jobId: made[0], status: 'queued', digest: '' });
+        assert.equal(await store.findJob(String(jobId)), null);
+      }
+      assert.equal((await retriesOf(store, first))[2], false);
+      assert.notEqual((await retry([1, 2]))[1], null);
+      assert.equal((await retry([2]))[1], null);
+    });
+
+    test('take inputs that another has as well, unless they are to be the only ones', async () => {
+      const store = await sharedStore();
+      const first = await submitted(store, {}, ['a', 'b']);
+      await failAll(store, first);
+      const inputs = { retriedFrom: first, retriedInputs: { inputIndexes: [0], isOnce: false } };
+      const retries = [await submitted(store, inputs), await submitted(store, inputs)];
+      for (const jobId of retries) assert.equal((await store.findJob(jobId))?.retried_from, first);
+      assert.deepEqual(await retriesOf(store, first), [true, false]);
+    });
+
+    test('find the failed jobs of a caller by reason, operation and the time of their end', async () => {
+      const store = await sharedStore();
+      const start = new Date().toISOString();
+      const caller = 'finder';
+      const [plain, verify, foreign, fine] = [
+        await submitted(store, { caller }, ['a', 'b']),
+        await submitted(store, { caller, operation: 'verify' }),
+        await submitted(store, { caller: 'another' }),
+        await submitted(store, { caller }),
+      ];
+      for (const jobId of [plain, verify, foreign]) await failAll(store, jobId);
+      const [lease] = await leased(store, fine);
+      assert(lease !== undefined);
+      await succeed(store, lease, '/out/fine');
+      const ended = (await store.findJob(verify))?.timing.finished_at ?? assert.fail();
+      const before = ids.next();
+      const found = (more: object, limit = 10, after?: string) =>
+        store.findFailedJobs({ caller, before, ...more }, limit, after);
+      assert.deepEqual(await found({}), [plain, verify]);
+      assert.deepEqual([await found({}, 1), await found({}, 10, plain)], [[plain], [verify]]);
+      assert.deepEqual(await found({ before: verify }), [plain]);
+      assert.deepEqual(await found({ operation: 'verify' }), [verify]);
+      assert.deepEqual(await found({ reasons: ['OUTPUT_TAKEN', LOST.reason] }), [plain, verify]);
+      assert.deepEqual(await found({ reasons: ['OUTPUT_TAKEN'] }), []);
+      assert.deepEqual(await found({ since: ended }).then((jobs) => jobs.at(-1)), verify);
+      assert.deepEqual(await found({ until: start }), []);
+      assert.ok((await store.findFailedJobs({ before }, 1000)).includes(foreign));
+      await submitted(store, { retriedFrom: plain, retriedInputs: once([1]) });
+      assert.deepEqual([await found({}), await store.countLeftOut({ caller, before })], [[plain, verify], 1]);
+      await submitted(store, { retriedFrom: plain, retriedInputs: once([0]) });
+      assert.deepEqual([await found({}), await store.countLeftOut({ caller, before })], [[verify], 2]);
+      assert.equal(await store.countLeftOut({ caller, before, operation: 'verify' }), 0);
+    });
+
     const presigned = (name: string) => ({ type: 'remote_file_url' as const, url: `https://example.com/${name}?hush` });
     const plain = (name: string) => ({ type: 'remote_file_url' as const, url: `https://example.com/${name}` });
     const parent = (source: object) => ({ type: 'file', source });
@@ -147,7 +221,7 @@ export function describeRetries(engineName: string, databaseFor: (scope: Scope) 
         const store = await sharedStore();
         const jobId = await submitted(store, { request });
         await failAll(store, jobId);
-        const { failed } = (await store.findRetriedJob(jobId)) ?? assert.fail();
+        const { unsuccessful: failed } = (await store.findRetriedJob(jobId)) ?? assert.fail();
         assert.equal(failed.length, request.inputs.length);
         assert.deepEqual(
           failed.filter(({ isErased }) => isErased).map(({ inputIndex }) => inputIndex),

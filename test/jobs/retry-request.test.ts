@@ -2,18 +2,22 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { z } from 'zod';
 import { AppError } from '#errors/app-error.ts';
-import { INPUT_LISTS, retryRequest } from '#jobs/retry-request.ts';
-import type { RetriedJob } from '#jobs/store/job-store.ts';
+import { chosenInputs, INPUT_LISTS, openInputs, type RetryChoice, retryRequest } from '#jobs/retry-request.ts';
+import type { RetriedJob, UnsuccessfulInput } from '#jobs/store/job-store.ts';
 import { operations } from '#operations/registry.ts';
 
 const file = (path: string) => ({ type: 'local_file_path', path });
 
-function failedInput(inputIndex: number, isErased = false): RetriedJob['failed'][number] {
+function failedInput(inputIndex: number, more: Partial<UnsuccessfulInput> = {}): UnsuccessfulInput {
   return {
     inputIndex,
     inputJson: JSON.stringify(file(`/media/${inputIndex}.mp4`)),
     name: `${inputIndex}.mp4`,
-    isErased,
+    status: 'failed',
+    reason: 'SOURCE_NOT_FOUND',
+    isErased: false,
+    isRetried: false,
+    ...more,
   };
 }
 
@@ -25,12 +29,13 @@ const ENDED: RetriedJob = {
   outputJson: 'null',
   paramsJson: 'null',
   isFinished: true,
-  failed: [failedInput(1), failedInput(3)],
+  inputCount: 9,
+  unsuccessful: [failedInput(1), failedInput(3)],
 };
 
-function refusalOf(job: RetriedJob): AppError {
+function refusalOf(job: RetriedJob, choice: RetryChoice = {}): AppError {
   try {
-    retryRequest('a job', job);
+    chosenInputs('a job', job, choice);
   } catch (error) {
     assert(error instanceof AppError);
     return error;
@@ -38,20 +43,22 @@ function refusalOf(job: RetriedJob): AppError {
   return assert.fail('the retry was accepted');
 }
 
+const request = (job: RetriedJob) => retryRequest(job, job.unsuccessful);
+
 describe('the request of a retry', () => {
   test('has the failed inputs alone, and all else that the request had', () => {
     const described = { clientReference: 'order-4711', labels: { project: 'evening-news' } };
     const output = { type: 'local', prefix: 'newsroom', name: null };
     const params = { segment_duration: 4 };
     const stored = { outputJson: JSON.stringify(output), paramsJson: JSON.stringify(params) };
-    assert.deepEqual(retryRequest('a job', { ...ENDED, ...described, ...stored }), {
+    assert.deepEqual(request({ ...ENDED, ...described, ...stored }), {
       inputs: [file('/media/1.mp4'), file('/media/3.mp4')],
       output,
       params,
       client_reference: 'order-4711',
       labels: { project: 'evening-news' },
     });
-    assert.deepEqual(Object.keys(retryRequest('a job', ENDED)), ['inputs']);
+    assert.deepEqual(Object.keys(request(ENDED)), ['inputs']);
   });
 
   test('counts inputs anew in every list that names them, and leaves out what is for others', () => {
@@ -66,8 +73,8 @@ describe('the request of a retry', () => {
       { ...entries[1], input_index: 1 },
       { ...entries[2], input_index: 0 },
     ];
-    const request = retryRequest('a job', { ...ENDED, paramsJson: JSON.stringify(params) });
-    assert.deepEqual(request.params, { ...params, parent_overrides: moved, sidecars: moved });
+    const made = request({ ...ENDED, paramsJson: JSON.stringify(params) });
+    assert.deepEqual(made.params, { ...params, parent_overrides: moved, sidecars: moved });
   });
 
   test('knows every list of every operation whose entries are each for one input', () => {
@@ -82,15 +89,54 @@ describe('the request of a retry', () => {
     });
     assert.deepEqual(new Set(lists), new Set(INPUT_LISTS));
   });
+});
 
-  test('is refused while the job runs, and where nothing failed', () => {
-    assert.equal(refusalOf({ ...ENDED, isFinished: false }).reason, 'JOB_NOT_ENDED');
-    assert.equal(refusalOf({ ...ENDED, failed: [] }).reason, 'NOTHING_FAILED');
+describe('the inputs of a retry', () => {
+  const indexesOf = (inputs: readonly UnsuccessfulInput[]) => inputs.map(({ inputIndex }) => inputIndex);
+  const mixed: RetriedJob = {
+    ...ENDED,
+    unsuccessful: [
+      failedInput(0),
+      failedInput(2, { reason: 'OUTPUT_FAILED' }),
+      failedInput(4, { isRetried: true }),
+      failedInput(6, { status: 'cancelled', reason: null }),
+    ],
+  };
+
+  for (const [choice, indexes] of [
+    [{}, [0, 2, 4]],
+    [{ reasons: ['SOURCE_NOT_FOUND'] }, [0, 4]],
+    [{ inputIndexes: [4, 2, 1] }, [2, 4]],
+    [{ inputIndexes: [0, 2], reasons: ['OUTPUT_FAILED'] }, [2]],
+    [{ statuses: ['cancelled'] }, [6]],
+    [{ statuses: ['cancelled', 'failed'] }, [0, 2, 4, 6]],
+  ] as const satisfies readonly (readonly [RetryChoice, readonly number[]])[]) {
+    test(`are those that all of ${JSON.stringify(choice)} holds for`, () => {
+      assert.deepEqual(indexesOf(chosenInputs('a job', mixed, choice)), indexes);
+    });
+  }
+
+  test('are only those that no retry has, and whose queries are kept, where many jobs are retried', () => {
+    assert.deepEqual(indexesOf(openInputs(mixed, {})), [0, 2]);
+    assert.deepEqual(indexesOf(openInputs(mixed, { reasons: ['OUTPUT_FAILED'] })), [2]);
+    const unsuccessful = [failedInput(0, { isErased: true }), failedInput(1)];
+    assert.deepEqual(indexesOf(openInputs({ ...ENDED, unsuccessful }, {})), [1]);
   });
 
-  test('is refused with the inputs whose queries were erased', () => {
-    const failed = [failedInput(1), failedInput(3, true), failedInput(7, true)];
-    const refusal = refusalOf({ ...ENDED, failed });
+  test('are refused while the job runs, and where there are none', () => {
+    assert.equal(refusalOf({ ...ENDED, isFinished: false }).reason, 'JOB_NOT_ENDED');
+    assert.equal(refusalOf({ ...ENDED, unsuccessful: [] }).reason, 'NOTHING_TO_RETRY');
+    assert.equal(refusalOf(ENDED, { statuses: ['cancelled'] }).reason, 'NOTHING_TO_RETRY');
+  });
+
+  test('are refused where the job has no such input', () => {
+    const refusal = refusalOf(ENDED, { inputIndexes: [3, 9] });
+    assert.deepEqual([refusal.reason, refusal.location], ['OVERRIDE_OUT_OF_RANGE', { field: 'input_indexes[1]' }]);
+  });
+
+  test('are refused with those whose queries were erased', () => {
+    const unsuccessful = [failedInput(1), failedInput(3, { isErased: true }), failedInput(7, { isErased: true })];
+    const refusal = refusalOf({ ...ENDED, unsuccessful });
     assert.equal(refusal.reason, 'QUERY_ERASED');
     assert.deepEqual(refusal.details, { names: ['3.mp4', '7.mp4'], count: 2 });
     assert.deepEqual(refusal.location, { inputIndex: 3, inputIndexes: [3, 7] });

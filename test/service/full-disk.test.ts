@@ -42,10 +42,10 @@ test('a full data disk refuses jobs for now, and costs none that was accepted, s
   const filler = await fillDisk(disk.path);
   const local = { type: 'local_file_path', path };
   const refusal = await submitUntilRefused(service, requestFor(local), accepted);
-  assert.equal(refusal.status, 500);
+  assert.equal(refusal.status, 503);
   assert.match(refusal.headers.get('retry-after') ?? '', /^\d+$/);
   const { error } = (await refusal.json()) as { error: { code: string; message: string } };
-  assert.equal(error.code, 'INTERNAL_ERROR');
+  assert.equal(error.code, 'SERVICE_UNAVAILABLE');
   assert.ok(!error.message.includes(disk.path), 'the log names the folder, and the answer does not');
   gate.resolve();
   for (let looks = 0; looks < MOST_LOOKS && (await healthOf(service)) === 200; looks += 1) await sleep(20);

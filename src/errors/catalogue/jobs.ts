@@ -52,25 +52,25 @@ export const jobErrors = {
     { callersSee: STORE_UNUSABLE },
   ),
   STORE_UNREADABLE: entry<{ file: string; problem: string }>(
-    'INTERNAL_ERROR',
+    'SERVICE_UNAVAILABLE',
     ({ file, problem }) =>
       `The job database ${file} cannot be opened: ${problem}. Let the user of the service own the file and its folder.`,
     { callersSee: STORE_UNUSABLE },
   ),
   STORE_READ_ONLY: entry<{ file: string }>(
-    'INTERNAL_ERROR',
+    'SERVICE_UNAVAILABLE',
     ({ file }) =>
       `The job database ${file} cannot be written. Let the user of the service own the file and its folder, on a file system that is mounted for writing.`,
     { callersSee: STORE_UNUSABLE },
   ),
   STORE_DISK_FULL: entry<{ file: string }>(
-    'INTERNAL_ERROR',
+    'SERVICE_UNAVAILABLE',
     ({ file }) =>
       `The job database ${file} cannot grow: the disk is full. Free disk space; nothing that was accepted is lost.`,
     { class: 'outage', callersSee: STORE_UNUSABLE },
   ),
   STORE_IO_FAILED: entry<{ file: string; problem: string }>(
-    'INTERNAL_ERROR',
+    'SERVICE_UNAVAILABLE',
     ({ file, problem }) => `Reading or writing the job database ${file} failed: ${problem}. Check the disk.`,
     { class: 'outage', callersSee: STORE_UNUSABLE },
   ),
@@ -87,7 +87,7 @@ export const jobErrors = {
     { callersSee: STORE_UNUSABLE },
   ),
   STORE_LOST: entry<{ file: string }>(
-    'INTERNAL_ERROR',
+    'SERVICE_UNAVAILABLE',
     ({ file }) =>
       `The connection to the job database ${file} is lost. Start the service again; what was accepted is in that file, wherever it was moved to.`,
     { class: 'outage', callersSee: STORE_UNUSABLE },
@@ -120,43 +120,43 @@ export const jobErrors = {
 /** Errors of the PostgreSQL database that nodes share. `address` never holds a user or password. */
 export const databaseErrors = {
   DATABASE_UNREACHABLE: entry<{ address: string; problem: string }>(
-    'INTERNAL_ERROR',
+    'SERVICE_UNAVAILABLE',
     ({ address, problem }) =>
       `The database ${address} cannot be reached: ${problem}. Check that it runs and jobs.database_url leads to it; nothing that was accepted is lost.`,
     { class: 'outage', callersSee: STORE_UNUSABLE },
   ),
   DATABASE_REFUSES_LOGIN: entry<{ address: string; problem: string }>(
-    'INTERNAL_ERROR',
+    'SERVICE_UNAVAILABLE',
     ({ address, problem }) =>
       `The database ${address} refuses the login: ${problem}. Correct the user and password in jobs.database_url, or what the server allows (pg_hba.conf).`,
     { callersSee: STORE_UNUSABLE },
   ),
   DATABASE_MISSING: entry<{ address: string }>(
-    'INTERNAL_ERROR',
+    'SERVICE_UNAVAILABLE',
     ({ address }) =>
       `There is no database ${address} on the server. Create it (createdb), or correct its name in jobs.database_url.`,
     { callersSee: STORE_UNUSABLE },
   ),
   DATABASE_FORBIDS: entry<{ address: string; problem: string }>(
-    'INTERNAL_ERROR',
+    'SERVICE_UNAVAILABLE',
     ({ address, problem }) =>
       `The database ${address} does not permit what the service needs: ${problem}. Let its user own the database, or grant it CREATE on it.`,
     { callersSee: STORE_UNUSABLE },
   ),
   DATABASE_READ_ONLY: entry<{ address: string }>(
-    'INTERNAL_ERROR',
+    'SERVICE_UNAVAILABLE',
     ({ address }) =>
       `The database ${address} can only be read. Point jobs.database_url to the primary server, or let it be written.`,
     { class: 'outage', callersSee: STORE_UNUSABLE },
   ),
   DATABASE_FULL: entry<{ address: string; problem: string }>(
-    'INTERNAL_ERROR',
+    'SERVICE_UNAVAILABLE',
     ({ address, problem }) =>
       `The server of the database ${address} is out of disk space or memory: ${problem}. Free some of it; nothing that was accepted is lost.`,
     { class: 'outage', callersSee: STORE_UNUSABLE },
   ),
   DATABASE_TOO_SLOW: entry<{ address: string; problem: string }>(
-    'INTERNAL_ERROR',
+    'SERVICE_UNAVAILABLE',
     ({ address, problem }) =>
       `The database ${address} did not finish a statement: ${problem}. Find out what holds it up, and let statement_timeout and lock_timeout be 15 seconds or more for the user of jobs.database_url; nothing that was accepted is lost.`,
     { class: 'outage', callersSee: STORE_UNUSABLE },

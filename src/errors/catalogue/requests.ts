@@ -10,6 +10,10 @@ export const requestErrors = {
     ({ problem }) => `The request body is not usable JSON: ${problem}.`,
   ),
   REQUEST_MALFORMED: entry<{ problem: string }>('VALIDATION_FAILED', ({ problem }) => `The request ${problem}.`),
+  REQUEST_MET_BUG: entry<{ requestId: string }>(
+    'INTERNAL_ERROR',
+    ({ requestId }) => `Something went wrong in the service. Its log tells what, under the request id ${requestId}.`,
+  ),
   REQUEST_TOO_SLOW: entry<object>(
     'REQUEST_TIMEOUT',
     () => 'The request did not arrive whole in time. Send it again over a better connection.',
@@ -161,10 +165,10 @@ export const controlErrors = {
     'JOB_NOT_RETRYABLE',
     ({ jobId }) => `Job "${jobId}" has not ended. Retry it when it has.`,
   ),
-  NOTHING_FAILED: entry<{ jobId: string }>(
+  NOTHING_TO_RETRY: entry<{ jobId: string; statuses: readonly string[] }>(
     'JOB_NOT_RETRYABLE',
-    ({ jobId }) =>
-      `No input of job "${jobId}" failed, so there is nothing to retry. Cancelled inputs did not fail: submit them again.`,
+    ({ jobId, statuses }) =>
+      `There is nothing to retry in job "${jobId}": none of its inputs has the status ${statuses.map((status) => `"${status}"`).join(' or ')} and is asked for. Cancelled inputs are retried where "statuses" has "cancelled".`,
   ),
   QUERY_ERASED: entry<NameSample>(
     'JOB_NOT_RETRYABLE',

@@ -31,14 +31,9 @@ export const COMMON_HEADERS = { 'X-Content-Type-Options': 'nosniff', 'Cache-Cont
 /** Within this time a full queue has usually moved, and a stopped service or database has usually been restarted. */
 const RETRY_AFTER_SECONDS = 5;
 
-/** Returns the HTTP status of an error; one that nobody foresaw is the service's fault. */
-export function statusOf(error: AppError | null): number {
-  return STATUS_OF_CODE[error?.code ?? 'INTERNAL_ERROR'];
-}
-
 /** Answers every error of the app with the error body, and logs what nobody foresaw. */
 export function answerErrors(app: FastifyInstance): void {
-  app.setErrorHandler((error: Error, request, reply) => sendError(foreseen(error), error, request, reply));
+  app.setErrorHandler((error: Error, request, reply) => sendError(foreseen(error, request), error, request, reply));
 }
 
 /** Answers an error that arose before the app's own handlers, such as a path that cannot be decoded. */
@@ -47,50 +42,52 @@ export function answerFrameworkError(error: FastifyError, request: FastifyReques
   sendError(new AppError('REQUEST_MALFORMED', { problem: 'has a path that cannot be decoded' }), error, request, reply);
 }
 
-function sendError(error: AppError | null, origin: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const code = error?.code ?? 'INTERNAL_ERROR';
-  const status = statusOf(error);
+function sendError(error: AppError, origin: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const { code, reason } = error;
+  const status = STATUS_OF_CODE[code];
   if (request.socket.destroyed) request.log.info('the client hung up before it was answered');
-  else if (status === 500) request.log.error({ err: origin, reason: error?.reason }, 'request failed');
-  else request.log.info({ reason: error?.reason, ...detailsOf(error) }, 'request refused');
+  else if (status === 500 || error.isOperational) request.log.error({ err: origin, reason }, 'request failed');
+  else request.log.info({ reason, ...locationOf(error) }, 'request refused');
 
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer');
   // The service is not at fault for good while its disk is full or its database is out of reach.
-  const passes = status === 503 || (code === 'INTERNAL_ERROR' && error?.isTransient);
+  const passes = status === 503 || (code === 'INTERNAL_ERROR' && error.isTransient);
   if (passes) reply.header('Retry-After', String(RETRY_AFTER_SECONDS));
   // A connection closed on a client that still sends loses it the answer. Its bytes are read and thrown away, for as
   // long as a request may take to arrive.
   if (status === 413) reply.removeHeader('connection');
-  return reply
-    .status(status)
-    .type('application/json; charset=utf-8')
-    .send(errorBody(error, code, request.id));
+  return reply.status(status).type('application/json; charset=utf-8').send(errorBody(error, request.id));
 }
 
-function errorBody(error: AppError | null, code: ApiErrorCode, requestId: string): ApiErrorResponse {
-  if (error === null) {
-    const message = `Something went wrong in the service. Its log tells what, under the request id ${requestId}.`;
-    return { error: { code, message } };
-  }
-  const details = detailsOf(error);
+function errorBody(error: AppError, requestId: string): ApiErrorResponse {
   const message = error.isConfidential ? `${error.callerMessage} The request id is ${requestId}.` : error.message;
-  return { error: { code, message, ...(Object.keys(details).length > 0 && { details }) } };
+  return { error: { code: error.code, message, details: detailsOf(error) } };
+}
+
+function detailsOf(error: AppError): ApiErrorResponse['error']['details'] {
+  const problems = [error, ...error.others].map((problem) => ({
+    message: problem.message,
+    reason: problem.reason,
+    ...placeOf(problem),
+  }));
+  return { ...locationOf(error), reason: error.reason, ...(STATUS_OF_CODE[error.code] === 400 && { problems }) };
 }
 
 /** Returns the location of an error as responses and log lines state it. */
-function detailsOf(error: AppError | null): NonNullable<ApiErrorResponse['error']['details']> {
-  const { field, inputIndex, inputIndexes } = error?.location ?? {};
-  return {
-    ...(field !== undefined && { field }),
-    ...(inputIndex !== undefined && { input_index: inputIndex }),
-    ...(inputIndexes !== undefined && { input_indexes: inputIndexes }),
-  };
+function locationOf(error: AppError) {
+  const { inputIndexes } = error.location;
+  return { ...placeOf(error), ...(inputIndexes !== undefined && { input_indexes: inputIndexes }) };
 }
 
-/** Returns the operational error behind an error, in our words where Fastify raised it; null where there is none. */
-function foreseen(error: Error & { code?: string }): AppError | null {
+function placeOf({ location: { field, inputIndex } }: AppError) {
+  return { ...(field !== undefined && { field }), ...(inputIndex !== undefined && { input_index: inputIndex }) };
+}
+
+/** Returns the operational error behind an error, in our words where Fastify raised it; any other is a bug. */
+function foreseen(error: Error & { code?: string }, { id: requestId }: FastifyRequest): AppError {
   if (error instanceof AppError) return error;
-  return error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? new AppError('BODY_TYPE_UNSUPPORTED', {}) : null;
+  if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return new AppError('BODY_TYPE_UNSUPPORTED', {});
+  return new AppError('REQUEST_MET_BUG', { requestId });
 }
 
 /** Answers what Node could not read as a request, and closes the connection: nothing sensible can follow on it. */
@@ -100,9 +97,10 @@ export function answerConnectionError(error: Error & { code?: string }, socket: 
     return;
   }
   const refusal = refusalOf(error.code);
-  const answer: ApiErrorResponse = { error: { code: refusal.code, message: refusal.message } };
+  const { code, message } = refusal;
+  const answer: ApiErrorResponse = { error: { code, message, details: detailsOf(refusal) } };
   const body = JSON.stringify(answer);
-  const status = statusOf(refusal);
+  const status = STATUS_OF_CODE[code];
   const head = [
     `HTTP/1.1 ${status} ${status === 408 ? 'Request Timeout' : 'Bad Request'}`,
     'Content-Type: application/json; charset=utf-8',

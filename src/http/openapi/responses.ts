@@ -17,31 +17,59 @@ const ERROR_RESPONSES = {
     example: {
       code: 'INVALID_INPUT_TYPE',
       message: 'Input 1 is a folder (local_folder_path); this operation takes files only.',
-      details: { field: 'inputs[1].type', input_index: 1 },
+      details: {
+        field: 'inputs[1].type',
+        input_index: 1,
+        reason: 'INPUT_IS_FOLDER',
+        problems: [
+          {
+            message: 'Input 1 is a folder (local_folder_path); this operation takes files only.',
+            reason: 'INPUT_IS_FOLDER',
+            field: 'inputs[1].type',
+            input_index: 1,
+          },
+        ],
+      },
     },
   },
   401: {
     name: 'Unauthorized',
     description: '`UNAUTHORIZED`: `auth.tokens` is set, and the request brings none of them.',
     header: { name: 'WWW-Authenticate', description: 'Always `Bearer`.' },
-    example: { code: 'UNAUTHORIZED', message: 'This service asks for a token.' },
+    example: {
+      code: 'UNAUTHORIZED',
+      message: 'This service asks for a token.',
+      details: { reason: 'TOKEN_MISSING' },
+    },
   },
   403: {
     name: 'ForbiddenHost',
     description:
       '`FORBIDDEN_HOST`: where `auth.tokens` is not set, the `Host` is a dotted name that `server.allowed_hosts` does not list, or the `Origin` differs from it.',
-    example: { code: 'FORBIDDEN_HOST', message: 'This service does not answer under this host name.' },
+    example: {
+      code: 'FORBIDDEN_HOST',
+      message: 'This service does not answer under this host name.',
+      details: { reason: 'HOST_FORBIDDEN' },
+    },
   },
   404: {
     name: 'JobNotFound',
     description: '`JOB_NOT_FOUND`: there is no such job, or it ended longer ago than jobs are kept.',
-    example: { code: 'JOB_NOT_FOUND', message: 'There is no job "0197f3a2".' },
+    example: {
+      code: 'JOB_NOT_FOUND',
+      message: 'There is no job "0197f3a2".',
+      details: { reason: 'JOB_UNKNOWN' },
+    },
   },
   405: {
     name: 'MethodNotAllowed',
     description: '`METHOD_NOT_ALLOWED`: the path does not take this method.',
     header: { name: 'Allow', description: 'The methods that the path takes.' },
-    example: { code: 'METHOD_NOT_ALLOWED', message: '/v2/health does not take PUT. It takes GET, HEAD.' },
+    example: {
+      code: 'METHOD_NOT_ALLOWED',
+      message: '/v2/health does not take PUT. It takes GET, HEAD.',
+      details: { reason: 'METHOD_UNKNOWN' },
+    },
   },
   408: {
     name: 'SyncTimeout',
@@ -50,6 +78,7 @@ const ERROR_RESPONSES = {
     example: {
       code: 'REQUEST_TIMEOUT',
       message: 'The job did not end within 120000 ms. It runs on: look it up at /v2/jobs/0197f3a2.',
+      details: { reason: 'SYNC_WAIT_ELAPSED' },
     },
   },
   409: {
@@ -59,37 +88,54 @@ const ERROR_RESPONSES = {
     example: {
       code: 'IDEMPOTENCY_CONFLICT',
       message: 'This Idempotency-Key was sent before with another request, which became job "0197f3a2".',
+      details: { reason: 'IDEMPOTENCY_KEY_REUSED' },
     },
   },
   416: {
     name: 'RangeNotSatisfiable',
     description: '`RANGE_NOT_SATISFIABLE`: the file has none of the bytes that `Range` asks for.',
     header: { name: 'Content-Range', description: 'The size of the file: `bytes */1200000000`.' },
-    example: { code: 'RANGE_NOT_SATISFIABLE', message: 'The file has 1200 bytes, and "Range" asks for none of them.' },
+    example: {
+      code: 'RANGE_NOT_SATISFIABLE',
+      message: 'The file has 1200 bytes, and "Range" asks for none of them.',
+      details: { reason: 'RANGE_OUTSIDE_FILE' },
+    },
   },
   413: {
     name: 'PayloadTooLarge',
     description: '`PAYLOAD_TOO_LARGE`: the body is over `server.max_upload_bytes`.',
-    example: { code: 'PAYLOAD_TOO_LARGE', message: 'The request body is over the limit of 8388608 bytes.' },
+    example: {
+      code: 'PAYLOAD_TOO_LARGE',
+      message: 'The request body is over the limit of 8388608 bytes.',
+      details: { reason: 'BODY_TOO_LARGE' },
+    },
   },
   415: {
     name: 'UnsupportedMediaType',
     description: '`UNSUPPORTED_MEDIA_TYPE`: the body is not JSON, or compressed.',
-    example: { code: 'UNSUPPORTED_MEDIA_TYPE', message: 'The request body must be JSON.' },
+    example: {
+      code: 'UNSUPPORTED_MEDIA_TYPE',
+      message: 'The request body must be JSON.',
+      details: { reason: 'BODY_TYPE_UNSUPPORTED' },
+    },
   },
   500: {
     name: 'InternalError',
     description:
       '`INTERNAL_ERROR` or `PROCESSING_FAILED`: something went wrong in the service, or in what it works with. What was accepted is kept.',
     header: { name: 'Retry-After', description: 'Seconds after which to try again, where the cause may pass.' },
-    example: { code: 'INTERNAL_ERROR', message: 'Something went wrong in the service.' },
+    example: {
+      code: 'INTERNAL_ERROR',
+      message: 'Something went wrong in the service.',
+      details: { reason: 'REQUEST_MET_BUG' },
+    },
   },
   503: {
     name: 'Overloaded',
     description:
-      '`SERVICE_OVERLOADED`: the queue is full, too many large bodies come at once, or the service is stopping. `SERVICE_UNAVAILABLE`: a part of the deployment is away, and no more inputs can wait for it.',
+      '`SERVICE_OVERLOADED`: the queue is full, too many large bodies come at once, or the service is stopping. `SERVICE_UNAVAILABLE`: the job store cannot be used just now, or a part of the deployment is away and no more inputs can wait for it.',
     header: { name: 'Retry-After', description: 'Seconds after which to try again.' },
-    example: { code: 'SERVICE_OVERLOADED', message: 'The queue is full.' },
+    example: { code: 'SERVICE_OVERLOADED', message: 'The queue is full.', details: { reason: 'QUEUE_FULL' } },
   },
 } as const satisfies Record<number, ErrorResponse>;
 

@@ -48,7 +48,8 @@ export function addReadinessRoute(app: FastifyInstance, jobs: Pick<Jobs, 'health
     schema: {
       operationId: 'readiness',
       summary: 'Readiness in detail',
-      description: 'What this node does and how it is: its store, its queue, its workers, and what is away that inputs wait for. Needs no token; names of what is away are shown to admins.',
+      description:
+        'What this node does and how it is: its store, its queue, its workers, and what is away that inputs wait for. Needs no token; names of what is away are shown to admins.',
       tags: ['Service'],
       security: [],
       response: {

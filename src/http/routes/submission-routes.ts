@@ -4,21 +4,17 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Config } from '#config/config.ts';
 import { type JobResponse, jobResponse, jobResultResponse } from '#contract/job.ts';
-import { type RetryRequest, retryRequest as retryBody } from '#contract/request.ts';
-import { validateInSlices } from '#contract/validate.ts';
 import { AppError } from '#errors/app-error.ts';
 import { admitCallback } from '#jobs/callback-sender.ts';
-import { type Caller, scopeOf } from '#jobs/caller.ts';
-import type { IdempotencyKey } from '#jobs/job.ts';
+import type { Caller } from '#jobs/caller.ts';
+import type { IdempotencyKey, RetriedInputs, SubmittedJob } from '#jobs/job.ts';
 import type { Jobs } from '#jobs/jobs.ts';
-import { retryRequest } from '#jobs/retry-request.ts';
 import type { Operation, OperationRequest, RequestContext } from '#operations/operation.ts';
-import { operationNamed } from '#operations/registry.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { releaseBody } from '../hooks/request-bodies.ts';
 import { goneSignal, whenClosed } from '../hooks/responses.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
-import { type JobRoute, jobParams, knownJobId, sendJob } from './job-routes.ts';
+import { sendJob } from './job-routes.ts';
 
 /** Adds the asynchronous and the synchronous form of an operation. */
 export function addOperationRoutes(app: FastifyInstance, operation: Operation, submissions: Submissions): void {
@@ -38,7 +34,7 @@ function addAsyncRoute(app: FastifyInstance, operation: Operation, submissions: 
       headers: idempotencyHeaders,
       body: operation.request,
       response: {
-        200: ok(jobResponse, 'The job was accepted.', REPLAYED_HEADER),
+        200: ok(jobResponse, 'The job was accepted.', JOB_HEADERS),
         ...errorResponses(SUBMISSION_ERRORS),
       },
     },
@@ -61,7 +57,7 @@ function addSyncRoute(app: FastifyInstance, operation: Operation, submissions: S
       headers: idempotencyHeaders,
       body: operation.request,
       response: {
-        200: ok(jobResultResponse, 'The job has ended.', { ...LOCATION_HEADER, ...REPLAYED_HEADER }),
+        200: ok(jobResultResponse, 'The job has ended.', JOB_HEADERS),
         ...errorResponses([...SUBMISSION_ERRORS, 408]),
       },
     },
@@ -71,7 +67,6 @@ function addSyncRoute(app: FastifyInstance, operation: Operation, submissions: S
       const { job_id: jobId } = await acceptRequest(operation, submissions, { request, reply, sync: true, gone });
       // From here on the job is there, whatever becomes of this request.
       releaseBody(request);
-      reply.header('Location', `/v2/jobs/${jobId}`);
       const signal = AbortSignal.any([gone, closing]);
       const ended = await jobs.whenFinished(jobId, waitedMs, signal).catch(unlessAborted(signal));
       if (ended !== null) return sendJob(reply, ended);
@@ -101,64 +96,8 @@ function unlessAborted(signal: AbortSignal): (error: unknown) => null {
   };
 }
 
-type RetrySubmissions = Omit<Submissions, 'jobs'> & { readonly jobs: Submissions['jobs'] & Pick<Jobs, 'findRetried'> };
-
-/** Adds the route that runs the failed inputs of a job again. */
-export function addRetryRoute(app: FastifyInstance, submissions: RetrySubmissions): void {
-  app.route<JobRoute>({
-    method: 'POST',
-    url: '/v2/jobs/:id/retry',
-    schema: {
-      operationId: 'retry-job',
-      summary: 'Retry the failed inputs of a job',
-      description:
-        'Submits the inputs that failed, and no others, as a new job of the same caller: with the same `output`, `params`, `client_reference` and `labels`, and with `retried_from`. Inputs are counted anew, also in `params`. It is checked as any submission is. Cancelled inputs are left out. Outputs and sources of the other inputs are left alone, as within one job; what else is at a destination is replaced. `callback_url` is not taken over, because its secrets are erased.',
-      tags: ['Jobs'],
-      params: jobParams,
-      headers: idempotencyHeaders,
-      body: retryBody,
-      response: {
-        202: ok(jobResponse, 'The new job was accepted.', { ...LOCATION_HEADER, ...REPLAYED_HEADER }),
-        ...errorResponses([...SUBMISSION_ERRORS, 404]),
-      },
-    },
-    onRequest: async ({ headers }) => takeEmptyBody(headers),
-    handler: async (request, reply) => {
-      const job = await retryJob(request, reply, submissions);
-      return reply.status(202).header('Location', `/v2/jobs/${job.job_id}`).send(job);
-    },
-  });
-}
-
-/** Clients that set a content type with every request may send no body with it. Without a type, Fastify parses none. */
-function takeEmptyBody(headers: FastifyRequest['headers']): void {
-  const isEmpty = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
-  if (isEmpty) delete headers['content-type'];
-}
-
-async function retryJob(
-  request: FastifyRequest<JobRoute>,
-  reply: FastifyReply,
-  submissions: RetrySubmissions,
-): Promise<JobResponse> {
-  const id = knownJobId(request.params.id);
-  const body = request.body as RetryRequest;
-  const idempotency = idempotencyOf(request.headers, `retry ${id}`, body, request.caller);
-  const known = await recallJob(idempotency, submissions, reply);
-  if (known !== null) return known;
-  const job = await submissions.jobs.findRetried(id, scopeOf(request.caller));
-  if (job === null) throw new AppError('JOB_UNKNOWN', { jobId: id });
-  const operation = operationNamed(job.operation);
-  const asked = await validateInSlices(operation.request, { ...retryRequest(id, job), ...body });
-  return acceptJob(
-    { operation, request: asked as OperationRequest, idempotency, caller: job.caller, retriedFrom: id },
-    submissions,
-    { request, reply, sync: false, gone: goneSignal(reply) },
-  );
-}
-
 /** The dependencies of every submission. */
-interface Submissions {
+export interface Submissions {
   readonly jobs: Pick<Jobs, 'submit' | 'recall' | 'whenFinished'>;
   readonly config: Config;
   readonly checkAssertions: RequestContext['checkAssertions'];
@@ -176,6 +115,12 @@ interface Submitted {
   readonly gone: AbortSignal;
 }
 
+/** What a submission needs of the request that asks for it. */
+interface SubmissionContext extends Pick<Submitted, 'sync' | 'gone'> {
+  readonly log: FastifyRequest['log'];
+  readonly traceParent: string | null;
+}
+
 /** A submission that is to become a job. */
 interface AskedJob {
   readonly operation: Operation;
@@ -184,29 +129,42 @@ interface AskedJob {
   /** The name that the job is recorded under. */
   readonly caller: string | null;
   readonly retriedFrom?: string;
+  readonly retriedInputs?: RetriedInputs;
 }
 
-const REPLAYED_HEADER = {
+/** The headers of an answer that has a job. */
+export const JOB_HEADERS = {
+  Location: { type: 'string', description: 'The address of the job: `/v2/jobs/{id}`.' },
   'Idempotent-Replayed': {
     type: 'string',
     description: 'Always `true`; only where the `Idempotency-Key` stood for this job already.',
   },
 } as const;
 
-const LOCATION_HEADER = {
-  Location: { type: 'string', description: 'The address of the job: `/v2/jobs/{id}`.' },
-} as const;
-
-const SUBMISSION_ERRORS = [400, 401, 403, 405, 409, 413, 415, 500, 503] as const;
+export const SUBMISSION_ERRORS = [400, 401, 403, 405, 409, 413, 415, 500, 503] as const;
 
 /** Returns the job of a submission: a new one, or the one that its idempotency key stands for already. */
-async function acceptJob(asked: AskedJob, submissions: Submissions, submitted: Submitted): Promise<JobResponse> {
-  const { operation, request: body, idempotency, caller, retriedFrom } = asked;
-  const { jobs, config, checkAssertions, telemetry } = submissions;
-  const { request, reply, sync, gone } = submitted;
-  const traceParent = traceSubmission(request, reply, telemetry);
-  const known = await recallJob(idempotency, submissions, reply);
+export async function acceptJob(
+  asked: AskedJob,
+  submissions: Submissions,
+  { request, reply, sync, gone }: Submitted,
+): Promise<JobResponse> {
+  const traceParent = traceSubmission(request, reply, submissions.telemetry);
+  const known = await recallJob(asked.idempotency, submissions, reply);
   if (known !== null) return known;
+  const job = await submitJob(asked, submissions, { log: request.log, sync, gone, traceParent });
+  if (job.replayed) return replayed(reply, job);
+  locate(reply, job);
+  return { job_id: job.job_id, status: job.status };
+}
+
+/** Checks a request by the configuration, and submits it. */
+export async function submitJob(
+  asked: AskedJob,
+  { jobs, config, checkAssertions, telemetry }: Submissions,
+  { log, sync, gone, traceParent }: SubmissionContext,
+): Promise<SubmittedJob> {
+  const { operation, request: body, idempotency, caller, retriedFrom, retriedInputs } = asked;
   if (body.callback_url) admitCallback(body.callback_url, config);
   await operation.validateRequest(body, { config, checkAssertions, signal: gone });
   const job = await jobs.submit({
@@ -216,26 +174,27 @@ async function acceptJob(asked: AskedJob, submissions: Submissions, submitted: S
     clientReference: body.client_reference,
     labels: body.labels,
     retriedFrom,
+    retriedInputs,
     callbackUrl: body.callback_url,
     idempotency,
     traceParent,
     caller,
   });
-  if (job.replayed) return replayed(reply, job);
+  if (job.replayed) return job;
   telemetry.metrics.jobSubmitted(operation.name, sync ? 'sync' : 'async', caller);
   const line = { job_id: job.job_id, operation: operation.name, inputs: body.inputs.length };
-  request.log.info(
+  log.info(
     { ...line, ...(caller !== null && { caller }), ...(retriedFrom !== undefined && { retried_from: retriedFrom }) },
     'job accepted',
   );
-  return { job_id: job.job_id, status: job.status };
+  return job;
 }
 
 /**
  * Returns the job that an idempotency key stands for already; null where there is none. To be called first: what was accepted
  * once is not refused later because the queue or a disk is full.
  */
-async function recallJob(
+export async function recallJob(
   idempotency: IdempotencyKey | null,
   { jobs }: Pick<Submissions, 'jobs'>,
   reply: FastifyReply,
@@ -246,11 +205,17 @@ async function recallJob(
 
 function replayed(reply: FastifyReply, { job_id, status }: JobResponse): JobResponse {
   reply.header('Idempotent-Replayed', 'true');
+  locate(reply, { job_id });
   return { job_id, status };
 }
 
+/** Tells where the job is looked up, also in the error of a sync wait that elapsed. */
+function locate(reply: FastifyReply, { job_id }: Pick<JobResponse, 'job_id'>): void {
+  reply.header('Location', `/v2/jobs/${job_id}`);
+}
+
 /** Starts the span of a request that makes a job; it ends with the answer. Null where nothing is traced. */
-function traceSubmission(request: FastifyRequest, reply: FastifyReply, { tracing }: Telemetry): string | null {
+export function traceSubmission(request: FastifyRequest, reply: FastifyReply, { tracing }: Telemetry): string | null {
   if (tracing === null) return null;
   const { method, headers, routeOptions } = request;
   const traceParent = [headers['traceparent']].flat()[0];
@@ -265,7 +230,7 @@ const MAX_KEY_LENGTH = 255;
 const KEY = /^[\x21-\x7e]+$/;
 
 /** The documentation of the header; `idempotencyOf` refuses malformed keys. */
-const idempotencyHeaders = z.looseObject({
+export const idempotencyHeaders = z.looseObject({
   'idempotency-key': z
     .string()
     .optional()
@@ -279,7 +244,7 @@ const idempotencyHeaders = z.looseObject({
  * body; null where it has none. The synchronous and the asynchronous form of an operation ask for the same. Every
  * caller has keys of its own.
  */
-function idempotencyOf(
+export function idempotencyOf(
   headers: IncomingHttpHeaders,
   asked: string,
   body: object,

@@ -172,8 +172,7 @@ export class InputRunner {
     const entry = entryOf(lease, result);
     const { status, warnings, error_details: details } = entry;
     const error = 'error' in result && result.error !== null ? AppError.fromData(result.error) : null;
-    const isOurs = error?.class === 'outage' || error?.class === 'service';
-    const write = isOurs ? log.warn.bind(log) : log.info.bind(log);
+    const write = error?.isOperational ? log.warn.bind(log) : log.info.bind(log);
     const phases = 'phases' in result ? result.phases : {};
     const failure = error !== null && { input: nameOf(lease), error: error.message };
     write(

@@ -56,12 +56,16 @@ export function jsonObject(db: Database, fields: Readonly<Record<string, string>
   return isPostgres(db) ? sql`json_build_object(${members})::text` : sql`json_object(${members})`;
 }
 
+/** Makes the reason of a result entry; null where the input did not fail. */
+export function reasonOf(db: Kysely<Tables> | Kysely<unknown>): RawBuilder<string | null> {
+  return isPostgres(db) ? sql`result::json #>> '{error_details,reason}'` : sql`result ->> '$.error_details.reason'`;
+}
+
 /** Makes the JSON of the labels of a job; null or `{}` where it has none. */
 export function labelsOf(db: Database) {
-  const labels = isPostgres(db)
-    ? sql`json_object_agg(name, value order by name)::text`
-    : sql`json_group_object(name, value order by name)`;
-  return sql<string | null>`(select ${labels} from job_labels where job_labels.job_id = jobs.job_id)`;
+  const labels = isPostgres(db) ? sql`json_object_agg(name, value)::text` : sql`json_group_object(name, value)`;
+  return sql<string | null>`(select ${labels} from (
+    select name, value from job_labels where job_labels.job_id = jobs.job_id order by name) as ordered)`;
 }
 
 /**

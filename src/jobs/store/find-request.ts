@@ -1,6 +1,6 @@
 import { yieldingEntries } from '#concurrency/map-concurrent.ts';
 import type { JobScope } from '../caller.ts';
-import { labelsOf } from './dialect.ts';
+import { labelsOf, reasonOf } from './dialect.ts';
 import type { RecordedRequest, RetriedJob } from './job-store.ts';
 import { labelsIn } from './read-jobs.ts';
 import type { Database } from './tables.ts';
@@ -38,11 +38,11 @@ function withoutQueriesIn(json: string): string {
 export async function findRetriedJob(db: Database, jobId: string, scope: JobScope = {}): Promise<RetriedJob | null> {
   const job = await requestedJob(db, jobId, scope);
   if (job === undefined) return null;
-  const failed = await db
+  const unsuccessful = await db
     .selectFrom('inputs')
-    .select(['input_index', 'input', 'name', 'query_erased'])
+    .select(['input_index', 'status', 'input', 'name', 'query_erased', 'retried_by', reasonOf(db).as('reason')])
     .where('job_id', '=', jobId)
-    .where('status', '=', 'failed')
+    .where('status', 'in', ['failed', 'cancelled'])
     .orderBy('input_index')
     .execute();
   return {
@@ -53,8 +53,12 @@ export async function findRetriedJob(db: Database, jobId: string, scope: JobScop
     outputJson: job.output,
     paramsJson: job.params,
     isFinished: job.finished_at !== null,
-    failed: failed.map(({ input_index, input, name, query_erased }) => ({
+    inputCount: job.inputs_total,
+    unsuccessful: unsuccessful.map(({ input_index, status, input, name, query_erased, retried_by, reason }) => ({
       inputIndex: input_index,
+      status: status === 'failed' ? status : 'cancelled',
+      reason,
+      isRetried: retried_by !== null,
       inputJson: input,
       name: name === null ? null : (JSON.parse(name) as string),
       isErased: query_erased === 1,
@@ -67,7 +71,8 @@ function requestedJob(db: Database, jobId: string, { caller }: JobScope) {
   return db
     .selectFrom('jobs')
     .innerJoin('job_requests', 'job_requests.job_id', 'jobs.job_id')
-    .select(['operation', 'output', 'params', 'caller', 'client_reference', 'finished_at', labelsOf(db).as('labels')])
+    .select(['operation', 'output', 'params', 'caller', 'client_reference', 'finished_at', 'inputs_total'])
+    .select(labelsOf(db).as('labels'))
     .where('jobs.job_id', '=', jobId)
     .$if(caller !== undefined, (jobs) => jobs.where('caller', '=', caller ?? null))
     .executeTakeFirst();

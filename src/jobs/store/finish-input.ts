@@ -70,8 +70,17 @@ export async function recordResults(
     returning inputs.job_id as "jobId", inputs.input_index as "inputIndex"`.execute(db);
   return results.flatMap(({ lease: { jobId, inputIndex }, entry, progress }) => {
     if (!recorded.some((one) => isSameInput(one, { jobId, inputIndex }))) return [];
-    return [{ jobId, inputIndex, done: 1, failed: entry.status === 'succeeded' ? 0 : 1, ...progress }];
+    return [{ jobId, inputIndex, ...countsOf(entry), ...progress }];
   });
+}
+
+function countsOf({ status, error_details }: ResultEntry) {
+  return {
+    done: 1,
+    failed: status === 'succeeded' ? 0 : 1,
+    cancelled: status === 'cancelled' ? 1 : 0,
+    firstReason: error_details?.reason ?? null,
+  };
 }
 
 /** Implements `JobStore.releaseInputs`. */
@@ -207,7 +216,9 @@ export async function cancelJob(db: Database, jobId: string, { caller }: JobScop
   if (cancelledJobs === 0n) return UNCHANGED;
   const count = Number(numUpdatedRows);
   if (count === 0) return { changed: true, finishedJob: null, inputCount: 0 };
-  const finished = await updateJobs(db, [{ jobId, done: count, failed: count, ...NO_PROGRESS }]);
+  const finished = await updateJobs(db, [
+    { jobId, done: count, failed: count, cancelled: count, firstReason: null, ...NO_PROGRESS },
+  ]);
   return { changed: true, finishedJob: finished.get(jobId) ?? null, inputCount: count };
 }
 

@@ -29,8 +29,8 @@ import type { ResultEntry } from '../result-entries.ts';
  */
 export interface JobStore {
   /**
-   * Records a job and its inputs. Resolves with null, or with the known job when the idempotency key was used before;
-   * then nothing is written. After a null the job may be acknowledged.
+   * Records a job and its inputs. Resolves with null, or with the known job when the idempotency key was used before, or a
+   * retry has an input that it is to retry once; then nothing is written. After a null the job may be acknowledged.
    */
   submitJob(job: NewJob): Promise<KnownJob | null>;
 
@@ -66,6 +66,12 @@ export interface JobStore {
 
   /** Reads what a retry of a job needs. Resolves with null when there is no such job in the scope. */
   findRetriedJob(jobId: string, scope?: JobScope): Promise<RetriedJob | null>;
+
+  /** Returns jobs that a retry may take inputs of, in the order of their submission, those after `after`. */
+  findFailedJobs(filter: FailureFilter, limit: number, after?: string): Promise<readonly string[]>;
+
+  /** Counts the failed inputs that such a retry leaves out: another has them, or the query of their address was erased. */
+  countLeftOut(filter: FailureFilter): Promise<number>;
 
   /** Returns the indexes of the finished inputs of a job, in ascending order. */
   finishedInputs(jobId: string): Promise<readonly number[]>;
@@ -164,12 +170,24 @@ export interface NewJob extends Submission {
   readonly needs?: readonly (readonly string[])[];
 }
 
-/** The job that an idempotency key was used for. */
+/** The job that an idempotency key was used for, or that retries an input. */
 export interface KnownJob {
   readonly jobId: string;
   readonly status: JobStatus;
-  /** SHA-256 of the request that used the key, in hexadecimal. */
+  /** SHA-256 of the request that used the key, in hexadecimal; empty where there was none. */
   readonly digest: string;
+}
+
+/** The failed inputs in the scope that everything given here holds for. */
+export interface FailureFilter extends JobScope {
+  readonly reasons?: readonly string[] | undefined;
+  /** The jobs that finished then or later, as a timestamp of the store. */
+  readonly since?: string | undefined;
+  /** The jobs that finished before. */
+  readonly until?: string | undefined;
+  /** Only jobs whose identifiers sort before this one. */
+  readonly before: string;
+  readonly operation?: OperationName | undefined;
 }
 
 /** The selection of jobs to list: those in the scope that everything else given here holds for. */
@@ -197,12 +215,18 @@ export interface RetriedJob {
   readonly paramsJson: string;
   /** False while there are inputs that are not finished. */
   readonly isFinished: boolean;
-  /** The inputs that failed so far, in order. */
-  readonly failed: readonly FailedInput[];
+  readonly inputCount: number;
+  /** The inputs that failed or were cancelled so far, in order. */
+  readonly unsuccessful: readonly UnsuccessfulInput[];
 }
 
-interface FailedInput {
+export interface UnsuccessfulInput {
   readonly inputIndex: number;
+  readonly status: 'failed' | 'cancelled';
+  /** The reason of the catalogue that it failed with. */
+  readonly reason: string | null;
+  /** True when a retry has it. */
+  readonly isRetried: boolean;
   readonly inputJson: string;
   /** Null where an older release took the job. */
   readonly name: string | null;

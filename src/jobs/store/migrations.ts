@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import { AppError } from '#errors/app-error.ts';
-import { byteOrderedText, leasesByIndex } from './dialect.ts';
+import { byteOrderedText, leasesByIndex, reasonOf } from './dialect.ts';
 import type { Database } from './tables.ts';
 
 /**
@@ -21,6 +21,8 @@ export const migrations: readonly Migration[] = [
   addNodes,
   addPriorities,
   addDependencies,
+  addRetriedInputs,
+  addCounts,
 ];
 
 /**
@@ -292,4 +294,33 @@ async function addDependencies(db: Kysely<unknown>): Promise<void> {
     await db.schema.alterTable('inputs').addColumn(name, 'text').execute();
   await sql`create index inputs_waiting on inputs (job_id, waiting_for)
     where waiting_for is not null and status in ('queued', 'reserved')`.execute(db);
+}
+
+/** Adds the retry that has an input. Retries of older releases took all inputs that had failed. */
+async function addRetriedInputs(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable('inputs').addColumn('retried_by', 'text').execute();
+  await sql`update inputs set retried_by = retry.job_id
+    from (select retried_from, max(job_id) as job_id from jobs where retried_from is not null group by retried_from) as retry
+    where inputs.job_id = retry.retried_from and inputs.status = 'failed'`.execute(db);
+  await db.schema
+    .createIndex('inputs_failed')
+    .on('inputs')
+    .columns(['job_id', 'retried_by', 'query_erased'])
+    .where(sql.ref('status'), '=', sql.lit('failed'))
+    .execute();
+}
+
+/** Adds the number of cancelled inputs of a job, and the reason of its first failed one. */
+async function addCounts(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .alterTable('jobs')
+    .addColumn('inputs_cancelled', 'integer', (column) => column.notNull().defaultTo(0))
+    .execute();
+  await db.schema.alterTable('jobs').addColumn('first_reason', 'text').execute();
+  await sql`update jobs set inputs_cancelled = (
+    select count(*) from inputs where inputs.job_id = jobs.job_id and status = 'cancelled')
+    where cancelled_at is not null`.execute(db);
+  await sql`update jobs set first_reason = (
+    select ${reasonOf(db)} from inputs where inputs.job_id = jobs.job_id and status = 'failed' order by input_index limit 1)
+    where inputs_failed > 0`.execute(db);
 }

@@ -22,6 +22,9 @@ const VISIBLE_COLUMNS = [
   'finished_at',
   'inputs_total',
   'inputs_done',
+  'inputs_failed',
+  'inputs_cancelled',
+  'first_reason',
   'bytes_done',
   'bytes_total',
 ] as const;
@@ -40,6 +43,9 @@ interface VisibleJob
     | 'finished_at'
     | 'inputs_total'
     | 'inputs_done'
+    | 'inputs_failed'
+    | 'inputs_cancelled'
+    | 'first_reason'
     | 'bytes_done'
     | 'bytes_total'
   > {
@@ -63,9 +69,11 @@ const RESULT_ENTRIES = sql<string>`'[' || coalesce(string_agg(
   case when name is null then ${RECORDED} else '{"input_name":' || name || ',' || substr(${RECORDED}, 2) end,
   ',' order by input_index), '') || ']'`;
 
+/** Makes the JSON of the first names. The key of the inputs has them in order; sorting them again took a sixth of a list's time. */
 const namesOfFirst = (count: number) => sql<string | null>`(
-  select '[' || string_agg(name, ',' order by input_index) || ']' from inputs
-  where inputs.job_id = jobs.job_id and input_index < ${sql.lit(count)})`;
+  select '[' || string_agg(name, ',') || ']' from (
+    select name from inputs where inputs.job_id = jobs.job_id and input_index < ${sql.lit(count)}
+    order by input_index) as named)`;
 
 const RESULTS = sql<string | null>`case when jobs.finished_at is not null then (
   select ${RESULT_ENTRIES} from inputs where inputs.job_id = jobs.job_id) end`;
@@ -228,6 +236,8 @@ function listedJob(job: VisibleJob): ListedJob {
     ...(job.retried_from !== null && { retried_from: job.retried_from }),
     input_count: job.inputs_total,
     input_names: JSON.parse(job.names ?? '[]') as string[],
+    counts: countsOf(job),
+    ...(job.first_reason !== null && { first_reason: job.first_reason }),
     timing: timingOf(job),
     ...(job.finished_at === null && { progress: progressOf(job) }),
   };
@@ -236,6 +246,14 @@ function listedJob(job: VisibleJob): ListedJob {
 export function labelsIn(job: Pick<VisibleJob, 'labels'>): Pick<ListedJob, 'labels'> {
   const labels: Record<string, string> = JSON.parse(job.labels ?? '{}');
   return Object.keys(labels).length === 0 ? {} : { labels };
+}
+
+function countsOf({ inputs_done, inputs_failed, inputs_cancelled }: VisibleJob): JobSnapshot['counts'] {
+  return {
+    succeeded: inputs_done - inputs_failed,
+    failed: inputs_failed - inputs_cancelled,
+    cancelled: inputs_cancelled,
+  };
 }
 
 function timingOf({ queued_at, started_at, finished_at }: VisibleJob): JobSnapshot['timing'] {

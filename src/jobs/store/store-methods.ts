@@ -8,6 +8,7 @@ import { countNeeding, waitingInputs } from './needs.ts';
 import { pathsOfJob, releaseOutputPaths, reserveOutputPath } from './output-paths.ts';
 import { countQueued, queueState } from './queue-state.ts';
 import { findJob, finishedAmong, finishedInputs, listJobs, recentJobs, resultEntries } from './read-jobs.ts';
+import { countLeftOut, findFailedJobs } from './retried-inputs.ts';
 import { findByIdempotencyKey, submitJob } from './submit-job.ts';
 import type { Database } from './tables.ts';
 
@@ -40,8 +41,10 @@ export const storeMethods: {
   cancelledAmong: read(cancelledAmong),
   closeCallback: write(closeCallback),
   countNeeding: read(countNeeding),
+  countLeftOut: read(countLeftOut),
   countQueued: read(countQueued),
   findByIdempotencyKey: read(findByIdempotencyKey),
+  findFailedJobs: read(findFailedJobs),
   findJob: read(findJob),
   findRequest: read(findRequest),
   findRetriedJob: read(findRetriedJob),

@@ -6,6 +6,7 @@ import { givenRows } from './dialect.ts';
 import type { InputId, KnownJob, NewJob } from './job-store.ts';
 import { needsIn, needsText } from './needs.ts';
 import { MAX_COUNTED_BACKLOG, priorityOf } from './priority.ts';
+import { findRetry, recordOnlyRetries, recordRetries } from './retried-inputs.ts';
 import type { Database } from './tables.ts';
 import { hasUrlSecrets, withoutQueries } from './url-secrets.ts';
 
@@ -26,20 +27,23 @@ export async function submitJobs(
   db: Database,
   jobs: readonly NewJob[],
 ): Promise<{ readonly answers: readonly (KnownJob | null)[]; readonly queued: readonly QueuedInput[] }> {
-  const backlogs = await backlogsOf(db, jobs);
-  const added = await insertJobs(db, jobs);
+  const late = await recordOnlyRetries(db, jobs);
+  const asked = jobs.filter((job) => !late.has(job));
+  const backlogs = await backlogsOf(db, asked);
+  const added = await insertJobs(db, asked);
   const newJobs = jobs.filter(({ jobId }) => added.has(jobId));
   const inputs = newJobs.flatMap((job) => inputRows(job, backlogs));
   if (newJobs.length > 0) {
     await db.insertInto('job_requests').values(newJobs.map(requestRow)).execute();
     await insertLabels(db, newJobs);
     await insertInputs(db, inputs);
+    await recordRetries(db, newJobs);
   }
   const answers: (KnownJob | null)[] = [];
-  for (const { jobId, callbackUrl, idempotency } of jobs) {
-    const isNew = added.has(jobId);
-    if (isNew && callbackUrl != null) await insertCallback(db, jobId, callbackUrl);
-    answers.push(isNew || idempotency == null ? null : await findByIdempotencyKey(db, idempotency.key));
+  for (const job of jobs) {
+    const isNew = added.has(job.jobId);
+    if (isNew && job.callbackUrl != null) await insertCallback(db, job.jobId, job.callbackUrl);
+    answers.push(isNew ? null : await knownJob(db, job));
   }
   const queued = inputs.map(({ job_id, input_index, priority, needs }) => ({
     jobId: job_id,
@@ -48,6 +52,12 @@ export async function submitJobs(
     needs: needsIn(needs),
   }));
   return { answers, queued };
+}
+
+/** Returns the job that was there in the place of a new one. */
+async function knownJob(db: Database, job: NewJob): Promise<KnownJob | null> {
+  if (job.idempotency != null) return findByIdempotencyKey(db, job.idempotency.key);
+  return job.retriedInputs === undefined ? null : findRetry(db, job, job.retriedInputs);
 }
 
 /** Implements `JobStore.findByIdempotencyKey`. */
@@ -64,6 +74,7 @@ export async function findByIdempotencyKey(db: Database, key: string): Promise<K
 async function insertJobs(db: Database, jobs: readonly NewJob[]): Promise<ReadonlySet<string>> {
   // In the order of their keys, so that two transactions with several jobs cannot deadlock.
   const inOrder = jobs.toSorted((a, b) => compare(a.idempotency?.key ?? '', b.idempotency?.key ?? ''));
+  if (jobs.length === 0) return new Set();
   const added = await db
     .insertInto('jobs')
     .values(inOrder.map(jobRow))

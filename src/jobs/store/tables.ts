@@ -30,6 +30,10 @@ interface JobsTable {
   inputs_done: number;
   /** Of those done, the ones that did not succeed. */
   inputs_failed: number;
+  /** Of those, the ones that were cancelled. */
+  inputs_cancelled: Generated<number>;
+  /** The reason of the input that failed first. */
+  first_reason: string | null;
   /** Bytes of the finished inputs; the progress of running inputs is in their rows, or known to their process. */
   bytes_done: number;
   bytes_total: number;
@@ -99,6 +103,8 @@ interface InputsTable {
   input: string;
   /** True when the query of an address was erased that the input needs, as a boolean. */
   query_erased: Generated<number>;
+  /** The job that runs it again, the newest where there are several; it may have been deleted. */
+  retried_by: string | null;
   /** JSON of the name that callers see, without the query of an address; null for jobs of older releases. */
   readonly name: string | null;
   /** JSON of the result entry of a finished input. */

@@ -12,23 +12,29 @@ export interface JobChange {
   readonly done: number;
   /** Of those, the ones that did not succeed. */
   readonly failed: number;
+  /** Of those, the ones that were cancelled. */
+  readonly cancelled: number;
+  /** The reason of the first that failed; null where none did. */
+  readonly firstReason: string | null;
   readonly bytesDone: number;
   readonly bytesTotal: number;
 }
 
 /** Returns the change by the lease of an input. */
 export function startOf(jobId: string): JobChange {
-  return { jobId, done: 0, failed: 0, bytesDone: 0, bytesTotal: 0 };
+  return { jobId, done: 0, failed: 0, cancelled: 0, firstReason: null, bytesDone: 0, bytesTotal: 0 };
 }
 
 const COLUMNS = {
   job_id: 'text',
   done: 'integer',
   failed: 'integer',
+  cancelled: 'integer',
+  first_reason: 'text',
   bytes_done: 'bigint',
   bytes_total: 'bigint',
 } as const;
-const COUNTS = ['done', 'failed', 'bytes_done', 'bytes_total'] as const;
+const COUNTS = ['done', 'failed', 'cancelled', 'bytes_done', 'bytes_total'] as const;
 
 interface UpdatedJob
   extends Pick<
@@ -54,6 +60,8 @@ export async function updateJobs(db: Database, changes: readonly JobChange[]): P
     update jobs set
       inputs_done = jobs.inputs_done + change.done,
       inputs_failed = jobs.inputs_failed + change.failed,
+      inputs_cancelled = jobs.inputs_cancelled + change.cancelled,
+      first_reason = coalesce(jobs.first_reason, change.first_reason),
       bytes_done = jobs.bytes_done + change.bytes_done,
       bytes_total = jobs.bytes_total + change.bytes_total,
       status = case
@@ -106,11 +114,15 @@ function changesByJob(changes: readonly JobChange[]) {
     const row = rowOf(change);
     const sum = byJob.get(change.jobId);
     if (sum === undefined) byJob.set(change.jobId, row);
-    else for (const column of COUNTS) sum[column] += row[column];
+    else {
+      for (const column of COUNTS) sum[column] += row[column];
+      sum.first_reason ??= row.first_reason;
+    }
   }
   return [...byJob.values()];
 }
 
-function rowOf({ jobId, done, failed, bytesDone, bytesTotal }: JobChange) {
-  return { job_id: jobId, done, failed, bytes_done: bytesDone, bytes_total: bytesTotal };
+function rowOf({ jobId, done, failed, cancelled, firstReason, bytesDone, bytesTotal }: JobChange) {
+  const counts = { done, failed, cancelled, bytes_done: bytesDone, bytes_total: bytesTotal };
+  return { job_id: jobId, first_reason: firstReason, ...counts };
 }

@@ -5,7 +5,7 @@ import type { Config } from '#config/config.ts';
 import type { PackageParams } from '#contract/package-request.ts';
 import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
 import type { ApiParent, ApiParentFileSource, C2paParams } from '#contract/signing.ts';
-import { AppError, type ErrorLocation } from '#errors/app-error.ts';
+import { AppError, type ErrorLocation, MAX_PROBLEMS } from '#errors/app-error.ts';
 import { isSignableExtension, SIGNABLE_CONTAINERS } from '#formats/formats.ts';
 import { UNSIGNABLE_EXTENSIONS } from '#formats/unsupported-containers.ts';
 import { requestedName } from '#inputs/input-name.ts';
@@ -33,16 +33,15 @@ async function validateFileInputs(
   config: Config,
   refusalOf: ExtensionRule,
 ): Promise<void> {
-  validateCount(inputs, config);
-  for await (const [inputIndex, input] of yieldingEntries(inputs)) {
-    const location = { field: `inputs[${inputIndex}]`, inputIndex };
+  await checkInputs(inputs, config, (input, location) => {
+    const { inputIndex, field } = location;
     const { type } = input;
     if (isFolder(input)) {
-      throw new AppError('INPUT_IS_FOLDER', { type, inputIndex }, { ...location, field: `${location.field}.type` });
+      throw new AppError('INPUT_IS_FOLDER', { type, inputIndex }, { ...location, field: `${field}.type` });
     }
     refuseExtension(requestedName(input, inputIndex), refusalOf, location);
     requireResolver(input, config, location);
-  }
+  });
 }
 
 function refuseExtension(name: string, refusalOf: ExtensionRule, location: ErrorLocation): void {
@@ -55,16 +54,15 @@ function refuseExtension(name: string, refusalOf: ExtensionRule, location: Error
  * Throws `TOO_MANY_INPUTS`, `INPUT_IS_FILE`, `FOLDER_IS_ROOT` or an S3 reason.
  */
 export async function validateFolderInputs(inputs: readonly ApiInputRef[], config: Config): Promise<void> {
-  validateCount(inputs, config);
-  for await (const [inputIndex, input] of yieldingEntries(inputs)) {
-    const location = { field: `inputs[${inputIndex}]`, inputIndex };
+  await checkInputs(inputs, config, (input, location) => {
+    const { inputIndex, field } = location;
     const { type } = input;
     if (!isFolder(input)) {
-      throw new AppError('INPUT_IS_FILE', { type, inputIndex }, { ...location, field: `${location.field}.type` });
+      throw new AppError('INPUT_IS_FILE', { type, inputIndex }, { ...location, field: `${field}.type` });
     }
     refuseRoot(input, location);
     requireResolver(input, config, location);
-  }
+  });
 }
 
 /**
@@ -87,12 +85,33 @@ export function validateTracks({ params }: OperationRequest): void {
 
 /** Checks the inputs of an operation on files and folders, as the other checks do, but for the extensions of names. */
 export async function validateAnyInputs(inputs: readonly ApiInputRef[], config: Config): Promise<void> {
-  validateCount(inputs, config);
-  for await (const [inputIndex, input] of yieldingEntries(inputs)) {
-    const location = { field: `inputs[${inputIndex}]`, inputIndex };
+  await checkInputs(inputs, config, (input, location) => {
     if (isFolder(input)) refuseRoot(input, location);
     requireResolver(input, config, location);
+  });
+}
+
+/** The position of an input in a request. */
+type InputLocation = ReferenceLocation & { readonly inputIndex: number };
+
+/** Checks the number of inputs, then each. Throws the first error of a check, which has those of other inputs. */
+async function checkInputs(
+  inputs: readonly ApiInputRef[],
+  config: Config,
+  check: (input: ApiInputRef, location: InputLocation) => void,
+): Promise<void> {
+  validateCount(inputs, config);
+  const problems: AppError[] = [];
+  for await (const [inputIndex, input] of yieldingEntries(inputs)) {
+    if (problems.length >= MAX_PROBLEMS) break;
+    try {
+      check(input, { field: `inputs[${inputIndex}]`, inputIndex });
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      problems.push(error);
+    }
   }
+  AppError.throwFirst(problems);
 }
 
 /** Returns true for a reference to a folder. */
@@ -206,15 +225,19 @@ async function destinationsOf(
   target: OutputTarget,
 ): Promise<Destination[]> {
   const taken = new Set<string>();
+  const problems: AppError[] = [];
   const destinations: Destination[] = [];
   for await (const [inputIndex, input] of yieldingEntries(inputs)) {
     for (const leaf of leafOf(requestedName(input, inputIndex), target.naming)) {
       const path = target.destinationOf(leaf);
-      if (taken.has(leaf)) throw new AppError('OUTPUT_TAKEN', { path }, { field: `inputs[${inputIndex}]`, inputIndex });
+      if (taken.has(leaf) && problems.length < MAX_PROBLEMS) {
+        problems.push(new AppError('OUTPUT_TAKEN', { path }, { field: `inputs[${inputIndex}]`, inputIndex }));
+      }
       taken.add(leaf);
       destinations.push({ inputIndex, path });
     }
   }
+  AppError.throwFirst(problems);
   return destinations;
 }
 

@@ -28,7 +28,8 @@ export class MemoryJobs implements JobService {
     const job_id = randomUUID();
     const timing = { queued_at: new Date().toISOString() };
     const { operation, request } = submission;
-    const described = { operation, input_count: request.inputs.length, input_names: [] };
+    const counts = { succeeded: 0, failed: 0, cancelled: 0 };
+    const described = { operation, input_count: request.inputs.length, input_names: [], counts };
     this.#jobs.set(job_id, { job_id, status: 'queued', ...described, resultsJson: '[]', timing });
     this.#ends.emit('submitted', job_id);
     return { job_id, status: 'queued', replayed: false };
@@ -40,6 +41,13 @@ export class MemoryJobs implements JobService {
 
   /** To be replaced by a test that retries jobs. */
   findRetried: JobService['findRetried'] = async () => null;
+
+  /** To be replaced by a test that retries many jobs. */
+  findFailed: JobService['findFailed'] = async () => [];
+
+  async countLeftOut(): ReturnType<JobService['countLeftOut']> {
+    return 0;
+  }
 
   async cancel(id: string): ReturnType<JobService['cancel']> {
     const job = this.#jobs.get(id);
