@@ -42,6 +42,8 @@ export interface SchedulerOptions {
   readonly maxRunningJobs: number;
   /** Bound on waiting inputs (`worker.queue_capacity`). */
   readonly capacity: number;
+  /** The callers that half of the capacity is reserved for (`auth.tokens`). */
+  readonly callers: readonly string[];
   /** Removes the staged outputs of an attempt whose worker may be gone. Never rejects. */
   readonly clearStagings: (attempt: InputAttempt) => Promise<void>;
   readonly runEnded: (report: RunReport) => void;
@@ -64,8 +66,8 @@ export class Scheduler {
   readonly #requests: RequestCache;
   readonly #outputPaths: OutputPathRegistries;
   readonly #runner: InputRunner;
-  /** The number of queued inputs of all nodes. */
-  readonly #queuedCount: ThrottledQuery<number>;
+  /** Counts the queued inputs of all nodes. */
+  readonly #recount: ThrottledQuery<void>;
   readonly #runs = new Set<InputRun>();
   readonly #work = new Set<Promise<unknown>>();
   readonly #draining = new AbortController();
@@ -84,17 +86,17 @@ export class Scheduler {
     const { log } = options;
     this.#options = options;
     this.#queue = queue;
-    this.capacity = new QueueCapacity(options.capacity);
+    this.capacity = new QueueCapacity(options.capacity, options.callers);
     this.#persistence = new Persistence(log, this.#stopping.signal);
     this.#requests = new RequestCache((jobId) => store.requestOfJob(jobId));
     this.#outputPaths = new OutputPathRegistries(store, log, queue.isShared);
     this.#runner = new InputRunner({ ...options, outputPaths: this.#outputPaths, queue });
-    this.#queuedCount = new ThrottledQuery(() => store.countQueued());
+    this.#recount = new ThrottledQuery(() => this.capacity.recount(() => store.countQueued()));
   }
 
   /** Starts queued inputs, and looks for others from then on. Throws when the store cannot be used. */
   async begin(): Promise<void> {
-    this.capacity.correct(await this.#queuedCount.value());
+    await this.#recount.value();
     this.#renewals = setInterval(() => {
       this.#renewing ??= this.#renew().finally(() => {
         this.#renewing = null;
@@ -243,7 +245,7 @@ export class Scheduler {
   #start(input: LeasedInput): void {
     const run = new InputRun(input);
     this.#runs.add(run);
-    this.capacity.release(1);
+    this.capacity.release(input.caller, 1);
     if (this.#stopping.signal.aborted) run.abort.abort(this.#stopping.signal.reason);
     this.#awaitExtraSlot();
     this.#track(this.#runAndHandIn(run));
@@ -259,7 +261,9 @@ export class Scheduler {
     );
     this.#runs.delete(run);
     this.#forgetIdleJob(run.lease.jobId);
-    if (handedIn !== undefined) this.#handedIn(end, handedIn);
+    if (handedIn === undefined) return;
+    this.capacity.add(run.lease.caller, handedIn.queuedCount);
+    this.#handedIn(end, handedIn);
   }
 
   async #run(run: InputRun): Promise<FinishedInput | ReleasedInput> {
@@ -296,8 +300,7 @@ export class Scheduler {
     this.#outputPaths.suspend(jobId);
   }
 
-  #handedIn(end: FinishedInput | ReleasedInput, { late, finishedJobs, queuedCount }: HandedIn): void {
-    this.capacity.add(queuedCount);
+  #handedIn(end: FinishedInput | ReleasedInput, { late, finishedJobs }: HandedIn): void {
     if (late.length > 0) this.#logLate(end);
     for (const report of finishedJobs) this.jobFinished(report);
   }
@@ -324,9 +327,7 @@ export class Scheduler {
       const { lost, cancelledJobs } = await this.#queue.renew(running);
       for (const lease of lost) this.#stopLost(lease);
       for (const jobId of cancelledJobs) for (const run of this.#runsOf(jobId)) run.cancel();
-      if (!this.#queue.isShared) return;
-      const queued = await this.#queuedCount.freshValue();
-      if (queued !== undefined) this.capacity.correct(queued);
+      if (this.#queue.isShared) await this.#recount.freshValue();
     } catch (error) {
       this.#options.log.warn({ err: error }, 'the heartbeat of this node could not be written');
     }

@@ -77,6 +77,16 @@ const ERROR_RESPONSES = {
     description: '`UNSUPPORTED_MEDIA_TYPE`: the body is not JSON, or compressed.',
     example: { code: 'UNSUPPORTED_MEDIA_TYPE', message: 'The request body must be JSON.' },
   },
+  429: {
+    name: 'CallerLimit',
+    description:
+      '`CALLER_LIMIT`: the caller has used its part of the queue, and the half that all share is full. The rest is reserved for the other callers of `auth.tokens`.',
+    header: { name: 'Retry-After', description: 'Seconds after which to try again.' },
+    example: {
+      code: 'CALLER_LIMIT',
+      message: 'The queue takes no more inputs of this caller now: the rest is reserved for other callers.',
+    },
+  },
   500: {
     name: 'InternalError',
     description:

@@ -197,7 +197,7 @@ const LOCATION_HEADER = {
   Location: { type: 'string', description: 'The address of the job: `/v2/jobs/{id}`.' },
 } as const;
 
-const SUBMISSION_ERRORS = [400, 401, 403, 405, 409, 413, 415, 500, 503] as const;
+const SUBMISSION_ERRORS = [400, 401, 403, 405, 409, 413, 415, 429, 500, 503] as const;
 
 /** Returns the job of a submission: a new one, or the one that its idempotency key stands for already. */
 async function acceptJob(asked: AskedJob, submissions: Submissions, submitted: Submitted): Promise<JobResponse> {

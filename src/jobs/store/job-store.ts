@@ -133,8 +133,8 @@ export interface JobStore {
   /** Closes a callback, and reduces its URL to the origin. */
   closeCallback(jobId: string, state: 'delivered' | 'given_up'): Promise<void>;
 
-  /** Counts the queued inputs of all nodes. */
-  countQueued(): Promise<number>;
+  /** Counts the queued inputs of all nodes by the caller of their job. */
+  countQueued(): Promise<QueuedCounts>;
 
   /** Counts what is queued and running on all nodes. */
   queueState(): Promise<QueueState>;
@@ -216,6 +216,8 @@ export interface RecordedRequest {
 
 /** The effect of cancelling a job. */
 export interface Cancellation {
+  /** The name of who submitted the job; null where no tokens were set. */
+  readonly caller: string | null;
   /** False when the job was finished or cancelled before; then nothing was written. */
   readonly changed: boolean;
   /** The report of the job when nothing of it was running, so that it is finished. */
@@ -223,6 +225,9 @@ export interface Cancellation {
   /** The number of inputs that finished at once. */
   readonly inputCount: number;
 }
+
+/** The numbers of queued inputs of each caller; null stands for jobs without one. */
+export type QueuedCounts = ReadonlyMap<string | null, number>;
 
 /** The inputs of a lease that are recorded alike. */
 export interface LeasePart {
