@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
+import { connect } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import type { Config } from '#config/config.ts';
 import { configSchema } from '#config/config-schema.ts';
-import { configFor, startedJobs } from '../support/jobs/test-jobs.ts';
-import { errorOf } from '../support/servers/serve.ts';
+import { configFor, startedJobs, until } from '../support/jobs/test-jobs.ts';
+import { errorOf, serve } from '../support/servers/serve.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { type JobServer, serveJobs } from './serve-jobs.ts';
 
@@ -89,5 +90,50 @@ describe('the queue', () => {
     assert.equal((await flood(server, CROWD)).taken, 1);
     await assertRefused(await submit(server, CROWD), 429, 'CALLER_LIMIT');
     assert.equal((await flood(server, CALM)).taken, 2);
+  });
+});
+
+describe('event streams', () => {
+  test('are kept for each caller, and no other can open them', async () => {
+    await using server = await serve({ SERVICE__AUTH__TOKENS: `${CROWD},${CALM}` });
+    let looks = 0;
+    const found = Promise.withResolvers<null>();
+    server.jobs.events = async () => {
+      looks += 1;
+      return found.promise;
+    };
+    const { hostname, port } = new URL(server.base);
+    const open = (token: string, count: number) => {
+      const socket = connect(Number(port), hostname);
+      socket.on('error', () => undefined);
+      socket.write(
+        `GET /v2/jobs/any/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`.repeat(count),
+      );
+      return socket;
+    };
+    const refused = (reason: string) => server.logged.filter((line) => line.includes(reason)).length;
+    const follow = (token: string, path = '/v2/events') =>
+      fetch(server.base + path, { headers: { authorization: `Bearer ${token}` } });
+
+    const crowd = open(CROWD, 1000);
+    await until(() => looks + refused('CALLER_STREAMS_FULL') === 1000);
+    assert.equal(looks, 750);
+    for (const path of ['/v2/events', '/v2/jobs/any/events'])
+      await assertRefused(await follow(CROWD, path), 429, 'CALLER_LIMIT');
+
+    const calm = open(CALM, 251);
+    await until(() => looks + refused('EVENT_STREAMS_FULL') === 1001);
+    assert.equal(looks, 1000);
+    await assertRefused(await follow(CALM), 503, 'SERVICE_OVERLOADED');
+
+    crowd.destroy();
+    // The half that all share is free again.
+    await until(async () => {
+      const reply = await follow(CALM);
+      await reply.body?.cancel();
+      return reply.status === 200;
+    });
+    calm.destroy();
+    found.resolve(null);
   });
 });

@@ -80,11 +80,11 @@ const ERROR_RESPONSES = {
   429: {
     name: 'CallerLimit',
     description:
-      '`CALLER_LIMIT`: the caller has used its part of the queue, and the half that all share is full. The rest is reserved for the other callers of `auth.tokens`.',
+      '`CALLER_LIMIT`: the caller has used its part of the queue or of the event streams, and the half that all share is full. The rest is reserved for the other callers of `auth.tokens`.',
     header: { name: 'Retry-After', description: 'Seconds after which to try again.' },
     example: {
       code: 'CALLER_LIMIT',
-      message: 'The queue takes no more inputs of this caller now: the rest is reserved for other callers.',
+      message: 'This caller has 750 event streams open, and the others of this node are reserved for other callers.',
     },
   },
   500: {
