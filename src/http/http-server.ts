@@ -109,7 +109,8 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
   for (const operation of operations) addOperationRoutes(app, operation, submissions);
   addJobRoutes(app, jobs);
   addRetryRoutes(app, submissions);
-  addEventRoutes(app, { jobs, closing, responseBuffers });
+  const callers = config.auth.tokens.map(({ caller }) => caller);
+  addEventRoutes(app, { jobs, closing, responseBuffers, callers });
   addOutputRoutes(app, { jobs, config });
   addInputRoute(app, config);
   addSessionRoutes(app, config.auth.tokens.length > 0);

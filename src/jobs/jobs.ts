@@ -118,9 +118,10 @@ export class Jobs {
   }
 
   /**
-   * Records a job, or returns the one that was submitted with the same idempotency key, or has its retried inputs. Throws `QUEUE_FULL`,
-   * `DEPENDENCY_AWAY`, `JOB_EXCEEDS_QUEUE`, `IDEMPOTENCY_KEY_REUSED` when the key came with another request, `NODE_TAKES_NO_JOBS` on a node with
-   * the role `worker`, `SERVICE_STOPPING`, or an error of the store (`STORE_…`, `DATABASE_…`).
+   * Records a job, or returns the one that was submitted with the same idempotency key, or has its retried inputs. Throws
+   * `QUEUE_FULL`, `CALLER_QUEUE_FULL`, `DEPENDENCY_AWAY`, `JOB_EXCEEDS_QUEUE`, `IDEMPOTENCY_KEY_REUSED` when the key came with
+   * another request, `NODE_TAKES_NO_JOBS` on a node with the role `worker`, `SERVICE_STOPPING`, or an error of the store
+   * (`STORE_…`, `DATABASE_…`).
    */
   async submit(submission: Submission): Promise<SubmittedJob> {
     if (this.#stopping) throw new AppError('SERVICE_STOPPING', {});
@@ -129,17 +130,15 @@ export class Jobs {
     const needs = needsOf(submission, this.#options.config);
     await this.#refuseBeyondOutages(needs);
     const jobId = this.#ids.next();
-    const count = submission.request.inputs.length;
-    scheduler.capacity.reserve(count);
-    let known: KnownJob | null;
+    const { caller = null, request } = submission;
+    const reservation = scheduler.capacity.reserve(caller, request.inputs.length);
+    let known: KnownJob | null | undefined;
     try {
       known = await store.submitJob({ ...submission, jobId, queuedAt: new Date(), needs });
-    } catch (error) {
-      scheduler.capacity.release(count);
-      throw error;
+    } finally {
+      scheduler.capacity.settle(reservation, known === null);
     }
     if (known === null) return { job_id: jobId, status: 'queued', replayed: false };
-    scheduler.capacity.release(count);
     return replayOf(known, submission.idempotency?.digest ?? '');
   }
 
@@ -176,7 +175,7 @@ export class Jobs {
     const { store, scheduler } = this.#running();
     const cancel = await store.cancelJob(jobId, scope);
     if (cancel === null) return null;
-    scheduler.capacity.release(cancel.inputCount);
+    scheduler.capacity.release(cancel.caller, cancel.inputCount);
     if (cancel.finishedJob !== null) scheduler.jobFinished(cancel.finishedJob);
     const job = await this.find(jobId);
     return job === null ? null : { job, changed: cancel.changed };
@@ -389,6 +388,7 @@ export class Jobs {
       capacity: config.worker.queue_capacity,
       probes,
       outageHours: config.jobs.outage_hours,
+      callers: config.auth.tokens.map(({ caller }) => caller),
       clearStagings: async (attempt) => clearStagings?.(attempt),
       runEnded: (report) => telemetry?.runEnded(report),
       jobFinishedElsewhere: notifyFinished,

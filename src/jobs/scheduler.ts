@@ -49,6 +49,8 @@ export interface SchedulerOptions {
   readonly probes: DependencyProbes;
   /** Hours for which an input waits for a dependency that is away (`jobs.outage_hours`). */
   readonly outageHours: number;
+  /** The callers that half of the capacity is reserved for (`auth.tokens`). */
+  readonly callers: readonly string[];
   /** Removes the staged outputs of an attempt whose worker may be gone. Never rejects. */
   readonly clearStagings: (attempt: InputAttempt) => Promise<void>;
   readonly runEnded: (report: RunReport) => void;
@@ -72,8 +74,8 @@ export class Scheduler {
   readonly #outputPaths: OutputPathRegistries;
   readonly #outages: Outages;
   readonly #runner: InputRunner;
-  /** The number of queued inputs of all nodes. */
-  readonly #queuedCount: ThrottledQuery<number>;
+  /** Counts the queued inputs of all nodes. */
+  readonly #recount: ThrottledQuery<void>;
   readonly #runs = new Set<InputRun>();
   readonly #work = new Set<Promise<unknown>>();
   readonly #draining = new AbortController();
@@ -92,18 +94,18 @@ export class Scheduler {
     const { log } = options;
     this.#options = options;
     this.#queue = queue;
-    this.capacity = new QueueCapacity(options.capacity);
+    this.capacity = new QueueCapacity(options.capacity, options.callers);
     this.#persistence = new Persistence(log, this.#stopping.signal);
     this.#requests = new RequestCache((jobId) => store.requestOfJob(jobId));
     this.#outputPaths = new OutputPathRegistries(store, log, queue.isShared);
     this.#outages = new Outages({ ...options, changed: () => this.#lookForWork() });
     this.#runner = new InputRunner({ ...options, outages: this.#outages, outputPaths: this.#outputPaths, queue });
-    this.#queuedCount = new ThrottledQuery(() => store.countQueued());
+    this.#recount = new ThrottledQuery(() => this.capacity.recount(() => store.countQueued()));
   }
 
   /** Starts queued inputs, and looks for others from then on. Throws when the store cannot be used. */
   async begin(): Promise<void> {
-    this.capacity.correct(await this.#queuedCount.value());
+    await this.#recount.value();
     this.#renewals = setInterval(() => {
       this.#renewing ??= this.#renew().finally(() => {
         this.#renewing = null;
@@ -268,7 +270,7 @@ export class Scheduler {
   #start(input: LeasedInput): void {
     const run = new InputRun(input);
     this.#runs.add(run);
-    this.capacity.release(1);
+    this.capacity.release(input.caller, 1);
     if (this.#stopping.signal.aborted) run.abort.abort(this.#stopping.signal.reason);
     this.#awaitExtraSlot();
     this.#track(this.#runAndHandIn(run));
@@ -284,7 +286,9 @@ export class Scheduler {
     );
     this.#runs.delete(run);
     this.#forgetIdleJob(run.lease.jobId);
-    if (handedIn !== undefined) this.#handedIn(end, handedIn);
+    if (handedIn === undefined) return;
+    this.capacity.add(run.lease.caller, handedIn.queuedCount);
+    this.#handedIn(end, handedIn);
   }
 
   async #run(run: InputRun): Promise<FinishedInput | ReleasedInput> {
@@ -321,8 +325,7 @@ export class Scheduler {
     this.#outputPaths.suspend(jobId);
   }
 
-  #handedIn(end: FinishedInput | ReleasedInput, { late, finishedJobs, queuedCount }: HandedIn): void {
-    this.capacity.add(queuedCount);
+  #handedIn(end: FinishedInput | ReleasedInput, { late, finishedJobs }: HandedIn): void {
     if (late.length > 0) this.#logLate(end);
     for (const report of finishedJobs) this.jobFinished(report);
   }
@@ -349,9 +352,7 @@ export class Scheduler {
       const { lost, cancelledJobs } = await this.#queue.renew(running);
       for (const lease of lost) this.#stopLost(lease);
       for (const jobId of cancelledJobs) for (const run of this.#runsOf(jobId)) run.cancel();
-      if (!this.#queue.isShared) return;
-      const queued = await this.#queuedCount.freshValue();
-      if (queued !== undefined) this.capacity.correct(queued);
+      if (this.#queue.isShared) await this.#recount.freshValue();
     } catch (error) {
       this.#options.log.warn({ err: error }, 'the heartbeat of this node could not be written');
     }

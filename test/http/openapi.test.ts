@@ -85,7 +85,7 @@ describe('/openapi.json', () => {
     for (const { path } of operations) {
       const asyncForm = document.paths[`/v2${path}`]?.['post'] ?? assert.fail(path);
       const syncForm = document.paths[`/v2/sync${path}`]?.['post'] ?? assert.fail(path);
-      const statuses = ['200', '400', '401', '403', '405', '409', '413', '415', '500', '503'];
+      const statuses = ['200', '400', '401', '403', '405', '409', '413', '415', '429', '500', '503'];
       assert.deepEqual(Object.keys(asyncForm.responses), statuses);
       assert.deepEqual(Object.keys(syncForm.responses), [...statuses, '408'].sort());
     }

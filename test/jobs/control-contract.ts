@@ -52,7 +52,7 @@ export function describeJobControl(
       const store = await sharedStore();
       const jobId = await submitted(store, ['a', 'b']);
       const { finishedJob, ...cancellation } = (await store.cancelJob(jobId)) ?? assert.fail();
-      assert.deepEqual(cancellation, { changed: true, inputCount: 2 });
+      assert.deepEqual(cancellation, { caller: null, changed: true, inputCount: 2 });
       assert.deepEqual([finishedJob?.jobId, finishedJob?.status], [jobId, 'failed']);
       const job = await store.findJob(jobId);
       assert.equal(job?.status, 'failed');
@@ -61,7 +61,8 @@ export function describeJobControl(
         { ...cancelledEntry(1), input_name: 'b' },
       ]);
       assert.deepEqual(await leased(store, jobId), []);
-      assert.deepEqual(await store.cancelJob(jobId), { changed: false, finishedJob: null, inputCount: 0 });
+      const unchanged = { caller: null, changed: false, finishedJob: null, inputCount: 0 };
+      assert.deepEqual(await store.cancelJob(jobId), unchanged);
     });
 
     test('leaves running inputs to their workers, and the job finishes with them', async () => {
@@ -69,7 +70,8 @@ export function describeJobControl(
       const jobId = await submitted(store, ['a', 'b', 'c']);
       const [first, second] = await leased(store, jobId, 2);
       assert(first !== undefined && second !== undefined);
-      assert.deepEqual(await store.cancelJob(jobId), { changed: true, finishedJob: null, inputCount: 1 });
+      const cancellation = await store.cancelJob(jobId);
+      assert.deepEqual(cancellation, { caller: null, changed: true, finishedJob: null, inputCount: 1 });
       assert.deepEqual(await store.cancelledAmong([jobId, ids.next()]), [jobId]);
       assert.deepEqual(await release(store, first), { input: 'finished', jobFinished: false });
       assert.deepEqual(await succeed(store, second), { input: 'finished', jobFinished: true });
@@ -132,7 +134,8 @@ export function describeJobControl(
       assert.deepEqual(await idsOf({ ...scope, status: 'succeeded' }), []);
       assert.deepEqual(await idsOf({ caller: '' }), []);
       assert.deepEqual(await idsOf({}), [nobodys, others, own]);
-      assert.equal((await store.cancelJob(own, scope))?.finishedJob?.caller, 'newsroom');
+      const cancellation = await store.cancelJob(own, scope);
+      assert.deepEqual([cancellation?.caller, cancellation?.finishedJob?.caller], ['newsroom', 'newsroom']);
       assert.equal((await store.findJob(nobodys))?.caller, undefined);
     });
   });

@@ -162,6 +162,13 @@ describe('jobs', () => {
     assert(!refusal.isTransient);
   });
 
+  test('an input that starts, waits again and starts leaves the queue of its caller empty', async (t) => {
+    const jobs = await startedJobs(t);
+    const inputs = [`fail-times 1 ${join(temporaryFolder(), 'passes')}`];
+    await ended(jobs, (await jobs.submit(scripts(inputs, { caller: 'one' }))).job_id);
+    assert.equal((await jobs.readiness()).queue.waiting, 0);
+  });
+
   test('destinations are granted to one input of a job each', async () => {
     const jobs = await sharedJobs();
     const job = await ended(

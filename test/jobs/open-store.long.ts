@@ -306,7 +306,7 @@ describe('a disk that fills up', () => {
     const again = await openStore(folder);
     t.after(() => again.close());
     for (const jobId of accepted) assert.notEqual(await again.findJob(jobId), null);
-    assert.equal(await again.countQueued(), accepted.length);
+    assert.equal((await again.queueState()).queued, accepted.length);
     assert.match(await readFile(join(folder, 'service.pid'), 'utf8'), /^\d+\n$/);
   });
 

@@ -208,14 +208,21 @@ function schedulerOf(queue: Partial<JobQueue>, requestOfJob: JobStore['requestOf
   const options: SchedulerOptions = {
     pool: new WorkerPool({ entry: SCRIPTED_WORKER, config: configFor('/nowhere'), maxWorkers: 1, log: NO_LOG }),
     log: NO_LOG,
-    ...{ maxRunningInputs: 1, maxRunningInputsPerJob: 1, maxRunningJobs: 10, capacity: 10, outageHours: 24 },
+    ...{
+      maxRunningInputs: 1,
+      maxRunningInputsPerJob: 1,
+      maxRunningJobs: 10,
+      capacity: 10,
+      outageHours: 24,
+      callers: [],
+    },
     probes: { problemOf: async () => null, minPauseMs: () => 0 },
     clearStagings: async () => undefined,
     runEnded: () => undefined,
     jobFinished: () => undefined,
     jobFinishedElsewhere: () => undefined,
   };
-  const store: Partial<JobStore> = { requestOfJob, countQueued: async () => 0 };
+  const store: Partial<JobStore> = { requestOfJob, countQueued: async () => new Map() };
   const events = new QueueEvents().stream;
   return new Scheduler(options, { store, queue: { isShared: false, events, ...queue } } as JobEngine);
 }

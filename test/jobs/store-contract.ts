@@ -108,7 +108,7 @@ export function describeJobStore(engineName: string, databaseFor: (scope: Scope)
       const { inputs } = await store.pathsOfJob(jobId);
       assert.equal(inputs.length, 10_000);
       assert.deepEqual(inputs[9_999], { type: 'local_file_path', path: 'input 9999' });
-      assert.equal(await store.countQueued(), 10_000);
+      assert.equal((await store.queueState()).queued, 10_000);
     });
 
     test('the last input finishes the job, which has one result for each input, in order', async () => {
@@ -201,7 +201,7 @@ export function describeJobStore(engineName: string, databaseFor: (scope: Scope)
       const before = await store.findJob(jobId);
       const again = await reopen();
       assert.deepEqual(await again.findJob(jobId), before);
-      assert.equal(await again.countQueued(), 1);
+      assert.equal((await again.queueState()).queued, 1);
     });
 
     test('recovery requeues running and reserved inputs, and counts no process exit', async (t) => {
@@ -211,13 +211,13 @@ export function describeJobStore(engineName: string, databaseFor: (scope: Scope)
       await reserved(store, jobId);
       const again = await reopen();
       assert.deepEqual(await again.recoverLeases(), { inputs: 2, waitingJobs: 1 });
-      assert.equal(await again.countQueued(), 3);
+      assert.equal((await again.queueState()).queued, 3);
       assert.equal((await succeed(again, running)).input, 'late');
       for (let time = 1; time < MAX_PROCESS_EXITS; time += 1) {
         const leases = [await started(again, jobId), await started(again, jobId)];
         for (const lease of leases) await exit(again, lease, 'by a signal');
       }
-      assert.equal(await again.countQueued(), 3, 'none has failed');
+      assert.equal((await again.queueState()).queued, 3, 'none has failed');
     });
 
     test('recovery fails an input that was running at too many service exits, and with it the job', async (t) => {
@@ -283,11 +283,29 @@ export function describeJobStore(engineName: string, databaseFor: (scope: Scope)
       }
     });
 
-    test('queued inputs are counted', async (t) => {
+    test('queued inputs are counted by the caller of their job', async (t) => {
       const { store } = await openStore(t);
+      assert.deepEqual(await store.countQueued(), new Map());
       const jobId = await submitted(store, ['a', 'b', 'c']);
       await started(store, jobId);
-      assert.equal(await store.countQueued(), 2);
+      for (const [caller, count] of [
+        ['newsroom', 2],
+        ['archive', 1],
+        ['newsroom', 3],
+      ] as const) {
+        const inputs = Array<string>(count).fill('a');
+        await store.submitJob({ ...scripts(inputs, { caller }), jobId: ids.next(), queuedAt: new Date() });
+      }
+      const counts = await store.countQueued();
+      assert.deepEqual(
+        counts,
+        new Map([
+          [null, 2],
+          ['newsroom', 5],
+          ['archive', 1],
+        ]),
+      );
+      assert.equal((await store.queueState()).queued, 8);
     });
 
     test('pruning deletes jobs that finished before the time, and no others', async (t) => {
@@ -328,7 +346,7 @@ export function describeJobStore(engineName: string, databaseFor: (scope: Scope)
         outcomes.map(({ status }) => status),
         ['fulfilled', 'rejected', 'fulfilled'],
       );
-      assert.equal(await store.countQueued(), 3);
+      assert.equal((await store.queueState()).queued, 3);
     });
 
     test('finished jobs are found among more jobs than one statement can name', async () => {

@@ -33,10 +33,16 @@ export const jobErrors = {
       `A part of this deployment (${kind}) is away that the inputs need, and ${waiting} of at most ${limit} inputs wait for it. Try again later; /v2/health/ready tells the operator what is away and why.`,
     { class: 'retry' },
   ),
+  CALLER_QUEUE_FULL: entry<{ waiting: number; asked: number; free: number }>(
+    'CALLER_LIMIT',
+    ({ waiting, asked, free }) =>
+      `${waiting} inputs of this caller are waiting, ${asked} more were submitted, and the queue takes at most ${free} of them now: the rest is reserved for other callers. Try again later.`,
+    { class: 'retry' },
+  ),
   JOB_EXCEEDS_QUEUE: entry<{ asked: number; limit: number }>(
     'VALIDATION_FAILED',
     ({ asked, limit }) =>
-      `The request has ${asked} inputs, and the queue takes at most ${limit}. Split it into smaller ones, or raise worker.queue_capacity.`,
+      `The request has ${asked} inputs, and the queue takes at most ${limit} of one caller. Split it into smaller ones, or raise worker.queue_capacity.`,
   ),
 
   STORE_IN_USE: entry<{ folder: string; pid: number | null }>(

@@ -189,4 +189,10 @@ export const controlErrors = {
     ({ limit }) => `All ${limit} event streams of this node are in use. Try again later, or poll the job.`,
     { class: 'retry' },
   ),
+  CALLER_STREAMS_FULL: entry<{ open: number }>(
+    'CALLER_LIMIT',
+    ({ open }) =>
+      `This caller has ${open} event streams open, and the others of this node are reserved for other callers. Close some, try again later, or poll the job.`,
+    { class: 'retry' },
+  ),
 };

@@ -19,6 +19,7 @@ const STATUS_OF_CODE: Readonly<Record<ApiErrorCode, number>> = {
   PAYLOAD_TOO_LARGE: 413,
   UNSUPPORTED_MEDIA_TYPE: 415,
   RANGE_NOT_SATISFIABLE: 416,
+  CALLER_LIMIT: 429,
   PROCESSING_FAILED: 500,
   INTERNAL_ERROR: 500,
   SERVICE_OVERLOADED: 503,
@@ -51,7 +52,7 @@ function sendError(error: AppError, origin: Error, request: FastifyRequest, repl
 
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer');
   // The service is not at fault for good while its disk is full or its database is out of reach.
-  const passes = status === 503 || (code === 'INTERNAL_ERROR' && error.isTransient);
+  const passes = status === 429 || status === 503 || (code === 'INTERNAL_ERROR' && error.isTransient);
   if (passes) reply.header('Retry-After', String(RETRY_AFTER_SECONDS));
   // A connection closed on a client that still sends loses it the answer. Its bytes are read and thrown away, for as
   // long as a request may take to arrive.

@@ -119,6 +119,17 @@ const ERROR_RESPONSES = {
       details: { reason: 'BODY_TYPE_UNSUPPORTED' },
     },
   },
+  429: {
+    name: 'CallerLimit',
+    description:
+      '`CALLER_LIMIT`: the caller has used its part of the queue or of the event streams, and the half that all share is full. The rest is reserved for the other callers of `auth.tokens`.',
+    header: { name: 'Retry-After', description: 'Seconds after which to try again.' },
+    example: {
+      code: 'CALLER_LIMIT',
+      message: 'This caller has 750 event streams open, and the others of this node are reserved for other callers.',
+      details: { reason: 'CALLER_STREAMS_FULL' },
+    },
+  },
   500: {
     name: 'InternalError',
     description:

@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { FairCapacity } from '#concurrency/fair-capacity.ts';
 import { AppError } from '#errors/app-error.ts';
 import { scopeOf } from '#jobs/caller.ts';
 import { type JobEvent, type JobSnapshot, jobJson, type ListEvent } from '#jobs/job.ts';
@@ -45,26 +46,36 @@ interface EventRouteParts {
   /** Aborted when the service stops; it ends every stream. */
   readonly closing: AbortSignal;
   readonly responseBuffers: ResponseBufferLimit;
+  /** The callers that half of the streams are reserved for. */
+  readonly callers: readonly string[];
 }
 
 /** Adds the streams of what happens to a job, and to all jobs. */
 export function addEventRoutes(app: FastifyInstance, parts: EventRouteParts): void {
-  const streams = new OpenStreams();
+  const streams = new OpenStreams(parts.callers);
   addJobEvents(app, parts, streams);
   addListEvents(app, parts, streams);
 }
 
-/** Counts the streams that are open. */
+/** Counts the streams that are open, by caller. */
 class OpenStreams {
-  #count = 0;
+  readonly #capacity: FairCapacity;
 
-  /** Returns a signal that is aborted when the client is gone. Throws EVENT_STREAMS_FULL where there are too many streams. */
-  add(reply: FastifyReply): AbortSignal {
-    if (this.#count >= MAX_STREAMS) throw new AppError('EVENT_STREAMS_FULL', { limit: MAX_STREAMS });
+  constructor(callers: readonly string[]) {
+    this.#capacity = new FairCapacity(MAX_STREAMS, callers);
+  }
+
+  /**
+   * Returns a signal that is aborted when the client is gone. Throws `EVENT_STREAMS_FULL` where there are too many streams, and
+   * `CALLER_STREAMS_FULL` where the rest is reserved for other callers.
+   */
+  add({ caller: { name } }: FastifyRequest, reply: FastifyReply): AbortSignal {
+    const refusal = this.#capacity.tryReserve(name, 1);
+    if (refusal?.reason === 'caller-limit') throw new AppError('CALLER_STREAMS_FULL', { open: refusal.used });
+    if (refusal !== null) throw new AppError('EVENT_STREAMS_FULL', { limit: MAX_STREAMS });
     const gone = new AbortController();
-    this.#count += 1;
     whenClosed(reply.raw, () => {
-      this.#count -= 1;
+      this.#capacity.release(name, 1);
       gone.abort();
     });
     return gone.signal;
@@ -89,13 +100,13 @@ function addJobEvents(
       response: {
         200: { description: 'The events.', content: { 'text/event-stream': { schema: jobEventsText } } },
         204: z.undefined().describe('The client has seen `done` (`Last-Event-ID: done`): it need not connect again.'),
-        ...errorResponses([400, 401, 403, 404, 405, 500, 503]),
+        ...errorResponses([400, 401, 403, 404, 405, 429, 500, 503]),
       },
     },
     handler: async (request, reply) => {
       const id = knownJobId(request.params.id);
       if (request.headers['last-event-id'] === LAST_EVENT_ID) return reply.status(204).send();
-      const signal = AbortSignal.any([streams.add(reply), closing]);
+      const signal = AbortSignal.any([streams.add(request, reply), closing]);
       const events = await jobs.events(id, signal, scopeOf(request.caller));
       if (events === null) throw new AppError('JOB_UNKNOWN', { jobId: id });
       const client = {
@@ -123,11 +134,11 @@ function addListEvents(app: FastifyInstance, { jobs, closing }: EventRouteParts,
       tags: ['Jobs'],
       response: {
         200: { description: 'The events.', content: { 'text/event-stream': { schema: listEventsText } } },
-        ...errorResponses([401, 403, 405, 500, 503]),
+        ...errorResponses([401, 403, 405, 429, 500, 503]),
       },
     },
     handler: async (request, reply) => {
-      const signal = AbortSignal.any([streams.add(reply), closing]);
+      const signal = AbortSignal.any([streams.add(request, reply), closing]);
       const pieces = piecesOf(jobs.changes(signal, scopeOf(request.caller)), listEventPiece);
       return sendStream(
         reply,

@@ -141,7 +141,7 @@ export const JOB_HEADERS = {
   },
 } as const;
 
-export const SUBMISSION_ERRORS = [400, 401, 403, 405, 409, 413, 415, 500, 503] as const;
+export const SUBMISSION_ERRORS = [400, 401, 403, 405, 409, 413, 415, 429, 500, 503] as const;
 
 /** Returns the job of a submission: a new one, or the one that its idempotency key stands for already. */
 export async function acceptJob(

@@ -14,7 +14,7 @@ import { type JobChange, updateJobs } from './update-jobs.ts';
  */
 export const MAX_SERVICE_EXITS = 10;
 
-const UNCHANGED: Cancellation = { changed: false, finishedJob: null, inputCount: 0 };
+const UNCHANGED = { changed: false, finishedJob: null, inputCount: 0 } as const satisfies Partial<Cancellation>;
 
 /** Implements `JobStore.finishInputs`. */
 export async function finishInputs(db: Database, results: readonly FinishedInput[]): Promise<HandedIn> {
@@ -189,15 +189,16 @@ export function isCurrent({ jobId, inputIndex, attempt }: InputAttempt) {
 }
 
 /** Implements `JobStore.cancelJob`. */
-export async function cancelJob(db: Database, jobId: string, { caller }: JobScope = {}): Promise<Cancellation | null> {
+export async function cancelJob(db: Database, jobId: string, scope: JobScope = {}): Promise<Cancellation | null> {
   const job = await db
     .selectFrom('jobs')
-    .select(['finished_at', 'cancelled_at'])
+    .select(['caller', 'finished_at', 'cancelled_at'])
     .where('job_id', '=', jobId)
-    .$if(caller !== undefined, (jobs) => jobs.where('caller', '=', caller ?? null))
+    .$if(scope.caller !== undefined, (jobs) => jobs.where('caller', '=', scope.caller ?? null))
     .executeTakeFirst();
   if (job === undefined) return null;
-  if (job.finished_at !== null || job.cancelled_at !== null) return UNCHANGED;
+  const { caller } = job;
+  if (job.finished_at !== null || job.cancelled_at !== null) return { caller, ...UNCHANGED };
   // Inputs first, then their job: every transaction locks in this order, which prevents deadlocks.
   const { numUpdatedRows } = await db
     .updateTable('inputs')
@@ -213,13 +214,13 @@ export async function cancelJob(db: Database, jobId: string, { caller }: JobScop
     .where('cancelled_at', 'is', null)
     .executeTakeFirst();
   // The job finished, or was cancelled, after the select.
-  if (cancelledJobs === 0n) return UNCHANGED;
+  if (cancelledJobs === 0n) return { caller, ...UNCHANGED };
   const count = Number(numUpdatedRows);
-  if (count === 0) return { changed: true, finishedJob: null, inputCount: 0 };
+  if (count === 0) return { caller, changed: true, finishedJob: null, inputCount: 0 };
   const finished = await updateJobs(db, [
     { jobId, done: count, failed: count, cancelled: count, firstReason: null, ...NO_PROGRESS },
   ]);
-  return { changed: true, finishedJob: finished.get(jobId) ?? null, inputCount: count };
+  return { caller, changed: true, finishedJob: finished.get(jobId) ?? null, inputCount: count };
 }
 
 /** Implements `JobStore.cancelledAmong`. */

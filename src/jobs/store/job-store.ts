@@ -140,8 +140,8 @@ export interface JobStore {
   /** Closes a callback, and reduces its URL to the origin. */
   closeCallback(jobId: string, state: 'delivered' | 'given_up'): Promise<void>;
 
-  /** Counts the queued inputs of all nodes. */
-  countQueued(): Promise<number>;
+  /** Counts the queued inputs of all nodes by the caller of their job. */
+  countQueued(): Promise<QueuedCounts>;
 
   /** Counts the queued inputs of all nodes that need one of the dependencies. */
   countNeeding(dependencies: readonly string[]): Promise<number>;
@@ -249,6 +249,8 @@ export interface RecordedRequest {
 
 /** The effect of cancelling a job. */
 export interface Cancellation {
+  /** The name of who submitted the job; null where no tokens were set. */
+  readonly caller: string | null;
   /** False when the job was finished or cancelled before; then nothing was written. */
   readonly changed: boolean;
   /** The report of the job when nothing of it was running, so that it is finished. */
@@ -256,6 +258,9 @@ export interface Cancellation {
   /** The number of inputs that finished at once. */
   readonly inputCount: number;
 }
+
+/** The numbers of queued inputs of each caller; null stands for jobs without one. */
+export type QueuedCounts = ReadonlyMap<string | null, number>;
 
 /** The inputs of a lease that are recorded alike. */
 export interface LeasePart {

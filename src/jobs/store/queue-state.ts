@@ -2,7 +2,7 @@ import { type ExpressionBuilder, sql } from 'kysely';
 import type { ByteProgress } from '#operations/operation.ts';
 import type { InputAttempt } from '../job.ts';
 import { isCurrent } from './finish-input.ts';
-import type { LeaseFilter, QueueState } from './job-store.ts';
+import type { LeaseFilter, QueuedCounts, QueueState } from './job-store.ts';
 import { isLeftOut, needsIn } from './needs.ts';
 import type { Database, Tables } from './tables.ts';
 
@@ -56,13 +56,19 @@ export async function recordProgress(db: Database, running: readonly (InputAttem
 }
 
 /** Implements `JobStore.countQueued`. */
-export async function countQueued(db: Database): Promise<number> {
-  const { count } = await db
-    .selectFrom('inputs')
-    .select(({ fn }) => fn.countAll().as('count'))
-    .where(isQueued)
-    .executeTakeFirstOrThrow();
-  return Number(count);
+export async function countQueued(db: Database): Promise<QueuedCounts> {
+  // Inputs are counted by job first: a batch is many inputs of one job.
+  const counts = await db
+    .selectFrom(({ selectFrom }) =>
+      selectFrom('inputs').select(['job_id', countOf]).where(isQueued).groupBy('job_id').as('queued'),
+    )
+    .innerJoin('jobs', 'jobs.job_id', 'queued.job_id')
+    .select(({ fn }) => ['caller', fn.sum('queued.count').as('count')])
+    // Every job with a queued input is unfinished: the history is not read.
+    .where('jobs.finished_at', 'is', null)
+    .groupBy('caller')
+    .execute();
+  return new Map(counts.map(({ caller, count }) => [caller, Number(count)]));
 }
 
 /** Returns all unfinished jobs of the callers; null when there are more than 10,000. */

@@ -176,6 +176,25 @@ describe('nodes that share a database', () => {
     assert.equal(refusal.reason, 'QUEUE_FULL');
   });
 
+  test('keep the part of each caller in the queue they share', async (t) => {
+    const url = await createJobsDatabase(server);
+    const { auth } = configSchema.parse({ auth: { tokens: ['crowd', 'calm'].map((name) => ({ name, token: name })) } });
+    const start = () => {
+      const config = nodeConfig(temporaryFolder(), url, { role: 'api' });
+      return startedJobs(t, { config: { ...config, auth, worker: { ...config.worker, queue_capacity: 8 } } });
+    };
+    const [first, second] = [await start(), await start()];
+    const submit = (jobs: Jobs, caller: string, count: number) =>
+      jobs.submit(scripts(Array<string>(count).fill('progress 1'), { caller }));
+    const { job_id: jobId } = await submit(first, 'crowd', 6);
+    await until(async () => (await second.readiness()).queue.waiting === 6);
+    await assert.rejects(submit(second, 'crowd', 1), { code: 'CALLER_LIMIT', reason: 'CALLER_QUEUE_FULL' });
+    await submit(second, 'calm', 2);
+    await first.cancel(jobId);
+    await until(async () => (await second.readiness()).queue.waiting === 2);
+    await submit(second, 'crowd', 6);
+  });
+
   test('fail an input alone that ends its process three times', async (t) => {
     const [first] = await nodes(t, ['all', 'all']);
     const job = await ended(first, (await first.submit(scripts(['exit 7', 'progress 1']))).job_id);
