@@ -28,6 +28,8 @@ import type { JobEngine } from './queue/job-queue.ts';
 import { openSqliteEngine } from './queue/sqlite-queue.ts';
 import { outputPathsIn, type ResultEntry } from './result-entries.ts';
 import { Scheduler, type SchedulerOptions } from './scheduler.ts';
+import { requireValidIdentity } from './scheduling/require-valid-identity.ts';
+import { identityOf } from './scheduling/run-input.ts';
 import type {
   JobFilter,
   JobPage,
@@ -63,6 +65,7 @@ export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signe
 /** The parts of a started service. */
 interface Engine {
   readonly store: JobStore;
+  readonly nodes: Pick<JobEngine, 'otherIdentityEnds'>;
   readonly pool: WorkerPool;
   readonly scheduler: Scheduler;
   readonly waiters: CompletionWaiters;
@@ -114,12 +117,14 @@ export class Jobs {
   /**
    * Records a job, or returns the one that was submitted with the same idempotency key. Throws `QUEUE_FULL`,
    * `JOB_EXCEEDS_QUEUE`, `IDEMPOTENCY_KEY_REUSED` when the key came with another request, `NODE_TAKES_NO_JOBS` on a node with
-   * the role `worker`, `SERVICE_STOPPING`, or an error of the store (`STORE_…`, `DATABASE_…`).
+   * the role `worker`, `NO_VALID_IDENTITY` where nothing can be signed, `SERVICE_STOPPING`, or an error of the store (`STORE_…`,
+   * `DATABASE_…`).
    */
   async submit(submission: Submission): Promise<SubmittedJob> {
     if (this.#stopping) throw new AppError('SERVICE_STOPPING', {});
     if (this.#options.config.jobs.role === 'worker') throw new AppError('NODE_TAKES_NO_JOBS', {});
-    const { store, scheduler } = this.#running();
+    const { store, scheduler, nodes } = this.#running();
+    if (identityOf(submission) !== null) await requireValidIdentity(this.#options.signer?.identity, nodes);
     const jobId = this.#ids.next();
     const count = submission.request.inputs.length;
     scheduler.capacity.reserve(count);
@@ -315,6 +320,7 @@ export class Jobs {
     return {
       ...following,
       store,
+      nodes: engine,
       pool,
       scheduler,
       listFeed: new ListFeed(async (since, limit) => this.#withRunning(await store.recentJobs(since, limit))),

@@ -22,6 +22,7 @@ const STATUS_OF_CODE: Readonly<Record<ApiErrorCode, number>> = {
   PROCESSING_FAILED: 500,
   INTERNAL_ERROR: 500,
   SERVICE_OVERLOADED: 503,
+  SERVICE_UNAVAILABLE: 503,
 };
 
 /** Headers of every answer: browsers neither guess what it is, nor keep what it says of jobs. */

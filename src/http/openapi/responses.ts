@@ -87,7 +87,7 @@ const ERROR_RESPONSES = {
   503: {
     name: 'Overloaded',
     description:
-      '`SERVICE_OVERLOADED`: the queue is full, too many large bodies come at once, or the service is stopping.',
+      '`SERVICE_OVERLOADED`: the queue is full, too many large bodies come at once, or the service is stopping. `SERVICE_UNAVAILABLE`: nothing can be signed, because the signing identity has ended.',
     header: { name: 'Retry-After', description: 'Seconds after which to try again.' },
     example: { code: 'SERVICE_OVERLOADED', message: 'The queue is full.' },
   },

@@ -331,5 +331,6 @@ function describedIdentity(certificate: string): IdentityDescription {
     signatureSizeBytes: 64,
     notAfter: '2040-01-01T00:00:00.000Z',
     exposedKey: null,
+    deviations: [],
   };
 }
