@@ -19,7 +19,8 @@ function watched(t: TestContext) {
     reload: async () => {
       attempts += 1;
       if (files.isBusy) return false;
-      if (files.problem !== null) throw new AppError('IDENTITY_INVALID', { file: '/key.pem', problems: [files.problem] });
+      if (files.problem !== null)
+        throw new AppError('IDENTITY_INVALID', { file: '/key.pem', problems: [files.problem] });
       loaded.push(files.state);
       return true;
     },
