@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { verify, X509Certificate } from 'node:crypto';
-import { mkdirSync, readFileSync, renameSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import type { Config } from '#config/config.ts';
@@ -93,32 +93,31 @@ describe('an identity whose files are replaced', () => {
     assert.deepEqual(readFileSync(join(folder, '..data/chain.pem')), readFileSync(join(folder, '..second/chain.pem')));
   });
 
-  for (const [what, spoil] of [
-    [
-      'a key that does not fit',
-      ({ private_key_path: file = '' }: Config['signing']) =>
-        writeFileSync(file, testKey('es256').export({ type: 'pkcs8', format: 'pem' })),
-    ],
-    ['half of a certificate', ({ certificate_path: file = '' }: Config['signing']) => truncateSync(file, 300)],
-    ['no key any more', ({ private_key_path: file = '' }: Config['signing']) => renameSync(file, `${file}.old`)],
-  ] as const) {
-    test(`stays as it was with ${what}, which one warning names, and takes the next pair`, async (t) => {
-      const folder = temporaryFolder();
-      const first = await fitIdentity();
-      const config = await configOf(folder);
-      writeIdentity(folder, first);
-      const { signer, warnings } = await started(t, config);
-      const { identity } = signer;
-      spoil(config.signing);
-      const refusals = () => warnings().filter(({ message }) => message === REFUSAL);
-      await until(() => refusals().length > 0);
-      assert.equal(signer.identity, identity);
-      assert(await signsFor(await clientOf(t, signer), first.chain));
-      writeIdentity(folder, await fitIdentity());
-      await renewal(signer, identity);
-      assert.equal(refusals().length, 1);
-    });
-  }
+  test('stays in force after changes that cannot be used, with a warning for each, and is replaced by the next pair', async (t) => {
+    const folder = temporaryFolder();
+    const first = await fitIdentity();
+    const config = await configOf(folder);
+    const { certificatePath, privateKeyPath } = writeIdentity(folder, first);
+    const { signer, log } = await started(t, config);
+    const { identity } = signer;
+    const refusals = () => log.lines.filter(({ message }) => message === REFUSAL).length;
+    const otherKey = testKey('es256').export({ type: 'pkcs8', format: 'pem' });
+    const spoils = [
+      () => writeFileSync(privateKeyPath, otherKey),
+      () => truncateSync(certificatePath, 300),
+      () => rmSync(privateKeyPath),
+    ];
+    for (const [index, spoil] of spoils.entries()) {
+      spoil();
+      await until(() => refusals() > index);
+      assert.equal(refusals(), index + 1);
+    }
+    assert.equal(signer.identity, identity);
+    assert(await signsFor(await clientOf(t, signer), first.chain));
+    writeIdentity(folder, await fitIdentity());
+    await renewal(signer, identity);
+    assert.equal(refusals(), spoils.length);
+  });
 });
 
 test('the log names at the start what readers refuse of a certificate, with identifier and remedy', async (t) => {
