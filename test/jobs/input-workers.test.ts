@@ -62,7 +62,7 @@ describe('input workers', () => {
     const { job_id: running } = await jobs.submit(scripts(both));
     await until(async () => (await linesOf(file('log'))).length === 2);
     await writeFile(file('go-1'), '');
-    await until(async () => (await linesOf(file('log'))).length === 3);
+    await until(async () => (await jobs.state()).runningHere === 1);
     renew(new Date('2101-01-01'));
     await writeFile(file('go-2'), '');
     assert.equal((await ended(jobs, running)).status, 'succeeded');
