@@ -1,5 +1,4 @@
 import { stat } from 'node:fs/promises';
-import { AppError } from '#errors/app-error.ts';
 import { problemOf } from '#errors/system-problem.ts';
 
 /** Polling sees changes that watches miss: files renamed into place, links that move, network file systems. */
@@ -10,10 +9,10 @@ interface FileWatchOptions {
   readonly stateOf: () => Promise<string>;
   /** The state of the files that are in use already. */
   readonly usedState: string;
-  /** Takes the files over. Returns false where that is to be tried again; throws an AppError where they cannot be used. */
+  /** Takes the files over. Returns false where that is to be tried again; throws where they cannot be used. */
   readonly reload: () => Promise<boolean>;
   /** Called once for each change that cannot be used, after `maxAttempts`. */
-  readonly refused: (error: AppError) => void;
+  readonly refused: (error: Error) => void;
   readonly maxAttempts: number;
   /** Time between two looks at the files, in milliseconds. */
   readonly pollIntervalMs?: number | undefined;
@@ -63,8 +62,8 @@ export class FileWatch {
       if (await reload()) this.#usedState = state;
       else this.#attempts -= 1;
     } catch (error) {
-      if (!(error instanceof AppError)) throw error;
-      if (this.#attempts === maxAttempts) refused(error);
+      // An error that is none of the catalogue, such as of a process that could not be started, may pass as well.
+      if (this.#attempts === maxAttempts) refused(error as Error);
     }
   }
 }

@@ -46,8 +46,8 @@ export async function startSigner(options: StartOptions): Promise<SignerSupervis
     stateOf: () => stateOf(files),
     usedState,
     reload: () => signer.renew((candidate) => checkIdentity(signer, candidate, options.launcher)),
-    refused: ({ reason, message }) => {
-      const fields = { reason, problem: message, not_after: signer.identity.notAfter };
+    refused: ({ message: problem }) => {
+      const fields = { problem, not_after: signer.identity.notAfter };
       log.warn(fields, 'the changed files of the signing identity cannot be used; the old one stays in force');
     },
     maxAttempts: MAX_RENEWAL_ATTEMPTS,

@@ -42,8 +42,10 @@ export class TrustStore implements TrustSource {
       stateOf: () => stateOf(settings),
       usedState,
       reload: () => this.#reload(),
-      refused: ({ reason, details }) =>
-        log.warn({ reason, ...details }, 'changed trust lists cannot be used; the old ones stay'),
+      refused: (error) => {
+        const fields = error instanceof AppError ? { reason: error.reason, ...error.details } : { err: error };
+        log.warn(fields, 'changed trust lists cannot be used; the old ones stay');
+      },
       maxAttempts: 1,
       pollIntervalMs,
     });

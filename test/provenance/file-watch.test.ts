@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { AppError } from '#errors/app-error.ts';
 import { FileWatch } from '#provenance/file-watch.ts';
 
 const MAX_ATTEMPTS = 5;
@@ -19,8 +18,7 @@ function watched(t: TestContext) {
     reload: async () => {
       attempts += 1;
       if (files.isBusy) return false;
-      if (files.problem !== null)
-        throw new AppError('IDENTITY_INVALID', { file: '/key.pem', problems: [files.problem] });
+      if (files.problem !== null) throw new Error(files.problem);
       loaded.push(files.state);
       return true;
     },

@@ -70,6 +70,17 @@ describe('an identity whose files are replaced', () => {
     assert(await signsFor(renewed, second.chain));
   });
 
+  test('is renewed also where the signer is killed meanwhile', async (t) => {
+    const folder = temporaryFolder();
+    const second = await fitIdentity();
+    const { signer } = await started(t, await configOf(folder));
+    const { identity } = signer;
+    writeIdentity(folder, second);
+    process.kill(signer.pid ?? 0, 'SIGKILL');
+    await renewal(signer, identity);
+    assert(await signsFor(await clientOf(t, signer), second.chain));
+  });
+
   test('is found behind links that are swapped, as those of Kubernetes', async (t) => {
     const folder = temporaryFolder();
     const swapTo = async (version: string): Promise<void> => {
