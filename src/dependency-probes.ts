@@ -6,7 +6,8 @@ import { AppError } from '#errors/app-error.ts';
 import type { Dependency, DependencyProbes } from '#jobs/dependencies.ts';
 import { probeBuckets, probeInputBucket } from '#outputs/s3-tasks.ts';
 import type { Launcher } from '#processes/launcher.ts';
-import { probeSigning, type SignerSupervisor } from '#provenance/signer-supervisor.ts';
+import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
+import { probeSigning } from '#provenance/start-signer.ts';
 
 /** A bucket that does not answer is asked again and again within a request, so a probe takes longer than one. */
 const BUCKET_BOUND_MS = 60_000;

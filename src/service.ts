@@ -21,7 +21,8 @@ import { recoverStagings } from '#outputs/staging-journal.ts';
 import { disableCoreDumps, Launcher } from '#processes/launcher.ts';
 import { probeProtections, ptraceScope } from '#processes/protections.ts';
 import { createAssertionChecker } from '#provenance/assertion-checker.ts';
-import { type SignerSupervisor, startSigner } from '#provenance/signer-supervisor.ts';
+import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
+import { startSigner } from '#provenance/start-signer.ts';
 import { TrustStore } from '#provenance/trust-store.ts';
 import { requireS3Sdk } from '#s3/s3-connection.ts';
 import { openLogger, requireLogLevel } from '#telemetry/logger.ts';
@@ -67,7 +68,7 @@ async function serve(parts: ServiceParts): Promise<void> {
   requireFolders(config, logger);
   const trust = await TrustStore.open({ settings: config.trust, log: logger });
   if (config.jobs.role === 'api') return await serveJobs(parts, trust);
-  const signer = await startSigner({ config, launcher, log: logger }, trust.current);
+  const signer = await startSigner({ config, launcher, log: logger, trust });
   try {
     await serveJobs(parts, trust, signer);
   } catch (error) {
@@ -106,7 +107,7 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
   try {
     const server = await createHttpServer({
       ...{ config, jobs, operations, checkAssertions, telemetry, logger, trust },
-      ...(signer && { identity: signer.identity }),
+      ...(signer && { signer }),
     });
     stopOnSignals(logger, async () => {
       await server.close();

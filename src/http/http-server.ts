@@ -7,7 +7,7 @@ import { validate, validateInSlices } from '#contract/validate.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import type { Operation, RequestContext } from '#operations/operation.ts';
-import type { IdentityDescription } from '#provenance/signing-identity.ts';
+import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
 import type { TrustSource } from '#provenance/trust-lists.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { guardHosts, identifyCallers } from './hooks/access.ts';
@@ -80,8 +80,8 @@ interface HttpServerParts {
   readonly checkAssertions: RequestContext['checkAssertions'];
   readonly telemetry: Telemetry;
   readonly logger: FastifyBaseLogger;
-  /** The identity that this node signs with; none where it only takes jobs. */
-  readonly identity?: IdentityDescription;
+  /** The signer of this node, with the identity in force; none where it only takes jobs. */
+  readonly signer?: Pick<SignerSupervisor, 'identity'>;
   readonly trust: TrustSource;
 }
 
@@ -116,7 +116,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
   addSessionRoutes(app, config.auth.tokens.length > 0);
   addHealthRoute(app, jobs);
   addReadinessRoute(app, jobs);
-  addConfigurationRoute(app, config, parts.identity ?? null);
+  addConfigurationRoute(app, config, parts.signer ?? null);
   addTrustListsRoute(app, parts.trust);
   addWatermarkRoutes(app);
   if (config.server.docs) addDocuments(app);

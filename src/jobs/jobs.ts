@@ -3,7 +3,6 @@ import { availableParallelism } from 'node:os';
 import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import type { Config } from '#config/config.ts';
 import { RELEASE } from '#config/release.ts';
-import type { ListedJob } from '#contract/job-list.ts';
 import type { Readiness } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Log } from '#telemetry/logger.ts';
@@ -13,8 +12,8 @@ import { WorkerPool, type WorkerPoolOptions } from '#workers/worker-pool.ts';
 import type { WorkerTimeouts } from '#workers/worker-process.ts';
 import { type CallbackLimits, type CallbackOutcome, CallbackSender, type Post } from './callback-sender.ts';
 import type { JobScope } from './caller.ts';
-import { type DependencyProbes, dependencyOf, needsOf } from './dependencies.ts';
-import { CompletionWaiters, JobFeed, ListFeed } from './following/job-feeds.ts';
+import { type DependencyProbes, needsOf } from './dependencies.ts';
+import { CompletionWaiters, JobFeed, ListFeed, mapped } from './following/job-feeds.ts';
 import {
   type IdempotencyKey,
   type InputAttempt,
@@ -26,11 +25,14 @@ import {
   withRunning,
 } from './job.ts';
 import { JobIds } from './job-ids.ts';
-import { awayDependencyOf, stopsSigning, withoutNames, withWaiting } from './outages/waiting-for.ts';
+import { refuseBeyondOutages } from './outages/refuse-beyond-outages.ts';
+import { awayDependencyOf, seenBy, stopsSigning, withWaiting } from './outages/waiting-for.ts';
 import type { JobEngine } from './queue/job-queue.ts';
 import { openSqliteEngine } from './queue/sqlite-queue.ts';
 import { outputPathsIn, type ResultEntry } from './result-entries.ts';
 import { Scheduler, type SchedulerOptions } from './scheduler.ts';
+import { requireValidIdentity } from './scheduling/require-valid-identity.ts';
+import { identityOf } from './scheduling/run-input.ts';
 import type {
   FailureFilter,
   JobFilter,
@@ -69,6 +71,7 @@ export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signe
 /** The parts of a started service. */
 interface Engine {
   readonly store: JobStore;
+  readonly nodes: Pick<JobEngine, 'otherIdentityEnds'>;
   readonly pool: WorkerPool;
   readonly scheduler: Scheduler;
   readonly waiters: CompletionWaiters;
@@ -120,15 +123,17 @@ export class Jobs {
   /**
    * Records a job, or returns the one that was submitted with the same idempotency key, or has its retried inputs. Throws
    * `QUEUE_FULL`, `CALLER_QUEUE_FULL`, `DEPENDENCY_AWAY`, `JOB_EXCEEDS_QUEUE`, `IDEMPOTENCY_KEY_REUSED` when the key came with
-   * another request, `NODE_TAKES_NO_JOBS` on a node with the role `worker`, `SERVICE_STOPPING`, or an error of the store
-   * (`STORE_…`, `DATABASE_…`).
+   * another request, `NODE_TAKES_NO_JOBS` on a node with the role `worker`, `NO_VALID_IDENTITY` where nothing can be signed,
+   * `SERVICE_STOPPING`, or an error of the store (`STORE_…`, `DATABASE_…`).
    */
   async submit(submission: Submission): Promise<SubmittedJob> {
     if (this.#stopping) throw new AppError('SERVICE_STOPPING', {});
     if (this.#options.config.jobs.role === 'worker') throw new AppError('NODE_TAKES_NO_JOBS', {});
-    const { store, scheduler } = this.#running();
+    const { store, scheduler, nodes } = this.#running();
     const needs = needsOf(submission, this.#options.config);
-    await this.#refuseBeyondOutages(needs);
+    const { outages } = scheduler;
+    await refuseBeyondOutages(needs, { outages, store, capacity: this.#options.config.worker.queue_capacity });
+    if (identityOf(submission) !== null) await requireValidIdentity(this.#options.signer?.identity, nodes);
     const jobId = this.#ids.next();
     const { caller = null, request } = submission;
     const reservation = scheduler.capacity.reserve(caller, request.inputs.length);
@@ -310,20 +315,6 @@ export class Jobs {
     await engine.closeStore();
   }
 
-  /** Throws `DEPENDENCY_AWAY` for inputs that need what is away while half of the queue waits for it. */
-  async #refuseBeyondOutages(needs: readonly (readonly string[])[]): Promise<void> {
-    const { store, scheduler } = this.#running();
-    const away = scheduler.outages.filter(({ allowed }) => allowed === 0).map(({ dependency }) => dependency);
-    const [needed] = away.filter((dependency) => needs.some((each) => each.includes(dependency)));
-    if (needed === undefined) return;
-    const asked = needs.filter((each) => each.some((dependency) => away.includes(dependency))).length;
-    const limit = Math.floor(this.#options.config.worker.queue_capacity / 2);
-    const waiting = await store.countNeeding(away);
-    if (waiting + asked <= limit) return;
-    const kind = dependencyOf(needed)?.kind ?? needed;
-    throw new AppError('DEPENDENCY_AWAY', { kind, waiting, limit });
-  }
-
   /** Adds what the store does not have of jobs, or does not list: progress, and outages. */
   async #asNow({ jobs, more }: JobPage): Promise<JobPage> {
     const { scheduler, store } = this.#running();
@@ -359,6 +350,7 @@ export class Jobs {
     return {
       ...following,
       store,
+      nodes: engine,
       pool,
       scheduler,
       listFeed: new ListFeed(async (since, limit) => this.#asNow(await store.recentJobs(since, limit))),
@@ -418,18 +410,6 @@ export class Jobs {
     if (this.#options.config.jobs.role === 'api') return 0;
     return this.#options.maxRunningInputs ?? availableParallelism();
   }
-}
-
-/** Returns a job as somebody in the scope sees it. */
-function seenBy<J extends ListedJob>(job: J, { caller }: JobScope): J {
-  return caller === undefined ? job : withoutNames(job);
-}
-
-async function* mapped<From, To>(
-  events: AsyncGenerator<From, void, void>,
-  change: (event: From) => To,
-): AsyncGenerator<To, void, void> {
-  for await (const event of events) yield change(event);
 }
 
 function replayOf({ jobId, status, digest }: KnownJob, asked: string): SubmittedJob {

@@ -273,16 +273,20 @@ function argumentsOf({ path, as }: Mount): string[] {
 }
 
 /**
- * Hides whole folders that hold only hidden files. The mount over a single file is lost when the file is
- * replaced by renaming.
+ * Hides whole folders that hold only hidden files, or links to such files and folders, as Kubernetes mounts secrets. The mount over
+ * a single file is lost when the file is replaced by renaming, and links may be swapped.
  */
 function withSecretFolders({ hidden, writable, readable }: SandboxPaths): string[] {
   const secret = new Set(hidden.flatMap((path) => realPathOf(path) ?? []));
   const needed = [...writable, ...readable, CODE_FOLDER, process.execPath].flatMap((path) => realPathOf(path) ?? []);
-  const folders = [...secret].map(dirname).filter((folder) => {
-    const holdsMore = namesIn(folder).some((name) => !secret.has(join(folder, name)));
-    return !holdsMore && !needed.some((path) => path === folder || isBelow(path, folder));
-  });
+  const holdsOnly = (folder: string, known: ReadonlySet<string>): boolean =>
+    namesIn(folder).every((name) => known.has(realPathOf(join(folder, name)) ?? '')) &&
+    !needed.some((path) => path === folder || isBelow(path, folder));
+  const inner = [...secret].map(dirname).filter((folder) => holdsOnly(folder, secret));
+  const outer = hidden
+    .flatMap((path) => realPathOf(dirname(path)) ?? [])
+    .filter((folder) => holdsOnly(folder, new Set([...secret, ...inner])));
+  const folders = [...new Set([...inner, ...outer])];
   const files = [...secret].filter((path) => !folders.some((folder) => isBelow(path, folder)));
   return [...files, ...folders];
 }

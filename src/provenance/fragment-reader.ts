@@ -5,6 +5,7 @@ import { Worker } from 'node:worker_threads';
 import { raceAbort } from '#concurrency/race-abort.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { FragmentMessage, FragmentReport } from './reading/reader-thread.ts';
+import { requireUnexpiredOutput } from './require-unexpired-output.ts';
 import { type ManifestReport, problemsIn, VALID_ASSET, type ValidationResults } from './validation-report.ts';
 
 /** Validates single fragments, each with its init segment, with the official reader. */
@@ -13,7 +14,7 @@ export interface FragmentReader {
   readonly maxConcurrency: number;
   /**
    * Reads a finished fragment back. Throws `OUTPUT_PART_INVALID` with `name` unless it is valid under the manifest of its
-   * init segment, which need not be trusted.
+   * init segment, which need not be trusted; `IDENTITY_EXPIRED` where only the certificate has expired since.
    */
   readBack(init: Uint8Array, fragment: Uint8Array, name: string, signal: AbortSignal): Promise<void>;
   /**
@@ -62,6 +63,7 @@ export function createFragmentReader(): FragmentReader {
       const findings = await threads.read(init, fragment, signal);
       const problems =
         'problem' in findings ? [findings.problem] : problemsIn(findings.report.validation_results, VALID_ASSET);
+      requireUnexpiredOutput(problems);
       if (problems.length > 0) throw new AppError('OUTPUT_PART_INVALID', { file: name, problem: problems.join(', ') });
     },
     async validationResults(init, fragment, anchors, signal) {

@@ -15,7 +15,13 @@ import {
   type UniqueValues,
 } from './authoring/manifest-definition.ts';
 import { readIngredient } from './authoring/read-ingredient.ts';
-import { reserveTimeStamp, type Signature, signForSize, signWithIdentity } from './authoring/sign-manifest.ts';
+import {
+  requireUnexpired,
+  reserveTimeStamp,
+  type Signature,
+  signForSize,
+  signWithIdentity,
+} from './authoring/sign-manifest.ts';
 import { NO_TIME_STAMP, type SignedManifest, type TimeStampSettings, TimeStamps } from './authoring/time-stamps.ts';
 import { ChainAllowance } from './chain-limits.ts';
 import type { IngredientSource, LateAssertion, ManifestRequest } from './manifest-request.ts';
@@ -29,7 +35,7 @@ export type { SignedManifest, TimeStampSettings };
 export interface ManifestAuthor {
   /**
    * Reads the ingredients and fixes everything but the late assertions. Ingredients that cannot be read in full are
-   * attached as far as possible, with a warning. Rejects when the signal is aborted.
+   * attached as far as possible, with a warning. Throws `IDENTITY_EXPIRED`. Rejects when the signal is aborted.
    */
   draft(request: ManifestRequest, signal: AbortSignal): Promise<ManifestDraft>;
 }
@@ -81,6 +87,7 @@ export function createManifestAuthor({ generator, signerOf, timeStamps, trust }:
   return {
     async draft(request, signal) {
       const signer = signerOf(request.identity);
+      requireUnexpired(signer);
       const ingredients = await readIngredients(request, signer, trust.current, signal);
       return draftOf({ request, ingredients, generator }, { signer, timeStamps: stamps }, measureSize);
     },

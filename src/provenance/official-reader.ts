@@ -1,4 +1,5 @@
 import { AppError } from '#errors/app-error.ts';
+import { requireUnexpiredOutput } from './require-unexpired-output.ts';
 import { readDetachedReport, readReport } from './sdk/sdk.ts';
 import { sdkProblem } from './sdk/sdk-problem.ts';
 import { type ManifestReport, problemsIn, VALID_ASSET } from './validation-report.ts';
@@ -37,7 +38,8 @@ export async function assetReadingOf(
 export interface OutputChecker {
   /**
    * Reads a file back, with its sidecar where it has one. Throws `READ_BACK_FAILED` unless signature, assertions and hard
-   * binding of its active manifest are valid; it need not be trusted. Findings about ingredients do not count.
+   * binding of its active manifest are valid; it need not be trusted. Findings about ingredients do not count. Throws
+   * `IDENTITY_EXPIRED` where the certificate has expired since it was signed.
    */
   readBack(asset: ReadableAsset, signal: AbortSignal): Promise<void>;
 }
@@ -48,6 +50,7 @@ export function createOutputChecker(): OutputChecker {
     async readBack(asset, signal) {
       const report = await readFileReport(asset, signal);
       const codes = problemsIn(report?.validation_results, VALID_ASSET);
+      requireUnexpiredOutput(codes);
       if (codes.length > 0) throw new AppError('READ_BACK_FAILED', { codes });
     },
   };

@@ -13,8 +13,15 @@ export interface SignerOrder {
   readonly dataDir: string;
   /** The clients whose channels it inherits, in that order. */
   readonly clients: readonly SignerClientState[];
-  /** The certificates of the signer before it, which it must sign for, too; null for the first. */
-  readonly expected: readonly string[] | null;
+  readonly identity: IdentityOrder;
+}
+
+/** The order to load the identity as its files are now. */
+export interface IdentityOrder {
+  /** The identity in force, whose number its key keeps; null before there is one. */
+  readonly current: Pick<IdentityDescription, 'key' | 'certificateChain'> | null;
+  /** The number of the key of any other identity. */
+  readonly key: number;
 }
 
 /** A client of the signer, and the numbers of the keys that it may use now. */
@@ -23,14 +30,19 @@ export interface SignerClientState {
   readonly keys: readonly number[];
 }
 
-/** A message to the signer process. A `client` is sent with its channel; `allow` changes the keys of one. */
+/**
+ * A message to the signer process. `load` loads the identity again; `keep` drops all keys but some. A `client` is sent with its
+ * channel; `allow` changes the keys of one.
+ */
 export type ToSigner =
   | { readonly type: 'start'; readonly order: SignerOrder }
+  | { readonly type: 'load'; readonly identity: IdentityOrder }
+  | { readonly type: 'keep'; readonly keys: readonly number[] }
   | { readonly type: 'client'; readonly client: SignerClientState }
   | { readonly type: 'allow'; readonly client: SignerClientState }
   | { readonly type: 'ping' };
 
-/** The answer of the signer process: to `start` the identity or why it cannot be loaded, to `ping` that the process is there. */
+/** The answer of the signer process: to `start` and `load` the identity or why it cannot be loaded, to `ping` that it is there. */
 export type SignerAnswer =
   | { readonly identity: IdentityDescription }
   | { readonly error: AppErrorData }

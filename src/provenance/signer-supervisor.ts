@@ -1,5 +1,4 @@
 import assert from 'node:assert';
-import { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { extname } from 'node:path';
 import type { Config } from '#config/config.ts';
@@ -7,11 +6,15 @@ import { AppError } from '#errors/app-error.ts';
 import { Child } from '#processes/child.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import type { Log } from '#telemetry/logger.ts';
-import type { TimeStampSettings } from './authoring/time-stamps.ts';
-import type { ManifestProblem } from './dry-run/dry-run-manifest.ts';
-import { type ProtocolViolation, type SignerAnswer, stopReading, type ToSigner } from './signer-protocol.ts';
+import {
+  type IdentityOrder,
+  type ProtocolViolation,
+  type SignerAnswer,
+  type SignerClientState,
+  stopReading,
+  type ToSigner,
+} from './signer-protocol.ts';
 import type { IdentityDescription } from './signing-identity.ts';
-import type { TrustLists } from './trust-lists.ts';
 
 /** Has the extension of this module: in a build, both are JavaScript. */
 const PROCESS_URL = new URL(`./identity/run-signer${extname(import.meta.url)}`, import.meta.url);
@@ -43,13 +46,20 @@ interface SigningProcess {
 
 /** The right of one process to signatures. */
 export interface SignerAccess {
-  /** Lets the process sign with an identity, by its name, and with no other; null for none. */
+  /** Lets the process sign with its identity, by the name, and with no other; null for none. */
   allow(identity: string | null): void;
+}
+
+interface Client {
+  readonly process: SigningProcess;
+  /** The number of the key that it signs with while it may. */
+  readonly key: number;
+  isAllowed: boolean;
 }
 
 type SignerChild = Child<ToSigner, SignerAnswer, ProtocolViolation>;
 
-interface SignerOptions {
+export interface SignerOptions {
   readonly config: Config;
   readonly launcher: Launcher;
   readonly log: Log;
@@ -57,14 +67,19 @@ interface SignerOptions {
 
 /**
  * Supervises the process that holds the signing keys, and alone reads their files. It is restarted with exponential
- * back-off when it exits or hangs; its clients get new channels and send their pending requests again.
+ * back-off when it exits or hangs; its clients get new channels and send their pending requests again. A client signs with the
+ * identity that was in force when it was attached, for as long as it lives.
  */
 export class SignerSupervisor {
   readonly #options: SignerOptions;
-  readonly #clients = new Map<number, { readonly process: SigningProcess; keys: readonly number[] }>();
+  readonly #clients = new Map<number, Client>();
   #nextClientId = 1;
   #child: SignerChild | null = null;
   #identity: IdentityDescription | null = null;
+  /** The number of a key that is loaded and not in force yet. */
+  #candidateKey: number | null = null;
+  readonly #renewed: (() => void)[] = [];
+  readonly #closed: (() => void)[] = [];
   #isClosed = false;
   #backoffMs = MIN_RESTART_BACKOFF_MS;
   #restart: NodeJS.Timeout | undefined;
@@ -102,34 +117,92 @@ export class SignerSupervisor {
     return this.#child?.pid;
   }
 
-  /** Connects a process through this end of its channel; null where it could not be started. It may sign with nothing yet. */
-  attach(process: SigningProcess, channel: Socket | null): SignerAccess {
+  /** Calls the listener each time that another identity has come into force. */
+  onRenewal(listener: () => void): void {
+    this.#renewed.push(listener);
+  }
+
+  /** Calls the listener when the signer is closed. */
+  onClose(listener: () => void): void {
+    this.#closed.push(listener);
+  }
+
+  /**
+   * Connects a process through this end of its channel; null where it could not be started. It may sign with nothing yet, and
+   * later with the given identity, or the one in force.
+   */
+  attach(process: SigningProcess, channel: Socket | null, identity = this.identity): SignerAccess {
     const clientId = this.#nextClientId++;
-    const client = { process, keys: [] as readonly number[] };
+    const client = { process, key: identity.key, isAllowed: false };
     if (channel !== null) {
       this.#clients.set(clientId, client);
-      void process.exited.then(() => this.#clients.delete(clientId));
-      this.#child?.send({ type: 'client', client: { clientId, keys: client.keys } }, stopReading(channel));
+      void process.exited.then(() => {
+        this.#clients.delete(clientId);
+        this.#dropKeys();
+      });
+      this.#child?.send({ type: 'client', client: stateOf(clientId, client) }, stopReading(channel));
     }
     return {
-      allow: (identity) => {
-        if (identity === null && client.keys.length === 0) return;
-        client.keys = identity === null ? [] : [this.#keyOf(identity)];
-        this.#child?.send({ type: 'allow', client: { clientId, keys: client.keys } });
+      allow: (name) => {
+        assert(name === null || name === identity.name, 'an input signs with an identity that is configured');
+        if (name === null && !client.isAllowed) return;
+        client.isAllowed = name !== null;
+        this.#child?.send({ type: 'allow', client: stateOf(clientId, client) });
       },
     };
   }
 
+  /**
+   * Has the signer load the identity as its files are now. Another one that passes the check comes into force, and processes that
+   * are attached go on with the old one. Returns false where the signer cannot be asked now. Throws an AppError where the files
+   * cannot be used, and what the check throws.
+   */
+  async renew(check: (candidate: IdentityDescription) => Promise<void>): Promise<boolean> {
+    const child = this.#child;
+    if (child === null || !child.isAlive || child.isAsked) return false;
+    this.#candidateKey = this.#freeKey();
+    try {
+      const answer = await child.ask({ type: 'load', identity: this.#identityOrder(this.#candidateKey) }, START);
+      if (answer === null) return false;
+      if ('error' in answer) throw AppError.fromData(answer.error);
+      assert('identity' in answer, 'a signer that loads has an identity');
+      if (answer.identity.key === this.identity.key) return true;
+      await check(answer.identity);
+      // A signer that was restarted meanwhile does not have that key.
+      if (this.#child !== child || !child.isAlive) return false;
+      this.#identity = answer.identity;
+    } finally {
+      this.#candidateKey = null;
+      this.#dropKeys();
+    }
+    for (const listener of this.#renewed) listener();
+    return true;
+  }
+
   close(): void {
     this.#isClosed = true;
+    for (const listener of this.#closed) listener();
     clearInterval(this.#pings);
     clearTimeout(this.#restart);
     this.#child?.kill();
   }
 
-  #keyOf(name: string): number {
-    assert.equal(name, this.identity.name, 'an input signs with an identity that is configured');
-    return this.identity.key;
+  /** Has the signer drop the keys that no process uses any more. */
+  #dropKeys(): void {
+    this.#child?.send({ type: 'keep', keys: [...this.#usedKeys()] });
+  }
+
+  #usedKeys(): Set<number> {
+    const keys = [this.#identity?.key, this.#candidateKey, ...Array.from(this.#clients.values(), ({ key }) => key)];
+    return new Set(keys.filter((key) => key !== null && key !== undefined));
+  }
+
+  /** Returns the lowest number that no key in use has: there are as many as processes at most, and one more. */
+  #freeKey(): number {
+    const used = this.#usedKeys();
+    let key = 0;
+    while (used.has(key)) key += 1;
+    return key;
   }
 
   #launch(): SignerChild {
@@ -154,10 +227,15 @@ export class SignerSupervisor {
     const order = {
       signing: config.signing,
       dataDir: config.jobs.data_dir,
-      clients: Array.from(this.#clients, ([clientId, { keys }]) => ({ clientId, keys })),
-      expected: this.#identity?.certificateChain ?? null,
+      clients: Array.from(this.#clients, ([clientId, client]) => stateOf(clientId, client)),
+      identity: this.#identityOrder(this.#freeKey()),
     };
     return await child.ask({ type: 'start', order }, START);
+  }
+
+  #identityOrder(key: number): IdentityOrder {
+    const current = this.#identity;
+    return { current: current && { key: current.key, certificateChain: current.certificateChain }, key };
   }
 
   #restartLater(how: string): void {
@@ -175,6 +253,7 @@ export class SignerSupervisor {
       if (answer === null) return;
       if (!('error' in answer)) {
         this.#backoffMs = MIN_RESTART_BACKOFF_MS;
+        if ('identity' in answer) this.#tellOfLostKey(answer.identity);
         return;
       }
       const { message: problem } = AppError.fromData(answer.error);
@@ -186,100 +265,18 @@ export class SignerSupervisor {
     }
   }
 
+  /** The files were replaced before the signer was restarted. What they hold comes into force once it has been checked. */
+  #tellOfLostKey({ file, key }: IdentityDescription): void {
+    if (key === this.identity.key) return;
+    this.#options.log.warn({ file }, 'the signer process was restarted, and its files hold another signing identity');
+  }
+
   /** Asks a signer that has nothing to answer whether it is there; one that does not say so is killed. */
   async #ping(): Promise<void> {
     if (this.#child?.isAsked === false) await this.#child.ask({ type: 'ping' }, PING);
   }
 }
 
-/**
- * Starts the process that holds the key, and has both official readers judge what it signs. Throws an AppError that names the
- * file, its problem, and the remedy.
- */
-export async function startSigner(options: SignerOptions, trust: TrustLists): Promise<SignerSupervisor> {
-  const signer = await SignerSupervisor.start(options);
-  try {
-    await checkIdentity(signer, options.launcher);
-    logIdentity(signer.identity, trust, options.log);
-    return signer;
-  } catch (error) {
-    signer.close();
-    throw error;
-  }
-}
-
-/**
- * Logs the identity with the trust list that has an anchor of it (null for none), and warns where nobody has a reason
- * to trust it, or others can read its key.
- */
-function logIdentity(identity: IdentityDescription, trust: TrustLists, log: Log): void {
-  const { kind, subject, notAfter, file, exposedKey, certificateChain } = identity;
-  if (exposedKey !== null) {
-    const remedy = `chmod 600 "${exposedKey.file}"`;
-    log.warn({ ...exposedKey, remedy }, 'others can read or change the file of the signing key');
-  }
-  const chain = certificateChain.map((der) => new X509Certificate(Buffer.from(der, 'base64')));
-  const fields = { kind, subject, not_after: notAfter, file, trust_list: trust.listOfChain(chain) };
-  if (kind === 'configured') return log.info(fields, 'signing identity loaded');
-  log.warn(
-    fields,
-    'SIGNING WITH A DEVELOPMENT IDENTITY that nobody has a reason to trust. Set signing.certificate_path and signing.private_key_path before outputs are published.',
-  );
-}
-
-const CHECK_PROCESS_URL = new URL(`./dry-run/run-identity-check${extname(import.meta.url)}`, import.meta.url);
-
-/** The request of a check: the identity to sign with, and the authorities of the time-stamp; null for none. */
-export interface SigningCheck {
-  readonly identity: IdentityDescription;
-  readonly timeStamps: TimeStampSettings | null;
-}
-
-const CHECK = { boundMs: 60_000, because: 'because it took too long' };
-
-/**
- * Signs a small manifest with a configured identity. Throws `IDENTITY_INVALID` where one of the official readers calls it
- * invalid. The SDK runs in a process of its own, without the key. A development identity is this program's own work, and
- * not checked at each start: that takes half a second of processor time.
- */
-export async function checkIdentity(signer: SignerSupervisor, launcher: Launcher): Promise<void> {
-  const { file, kind } = signer.identity;
-  if (kind === 'development') return;
-  const problems = await judgeInProcess(signer, launcher, null);
-  if (problems.length === 0) return;
-  throw new AppError('IDENTITY_INVALID', {
-    file,
-    problems: problems.map(
-      ({ reader, problem }) =>
-        `the official ${reader === 'wasm' ? 'WASM' : 'native'} reader refuses what it signs (${problem}). Have the certificate issued by the C2PA certificate profile, with emailProtection among its extended key usages`,
-    ),
-  });
-}
-
-/**
- * Signs a small manifest, with a time-stamp where settings are given. Resolves with null where that works, else with the problem.
- */
-export async function probeSigning(
-  signer: SignerSupervisor,
-  launcher: Launcher,
-  timeStamps: TimeStampSettings | null,
-): Promise<string | null> {
-  const [found] = await judgeInProcess(signer, launcher, timeStamps);
-  return found === undefined ? null : found.problem;
-}
-
-async function judgeInProcess(
-  signer: SignerSupervisor,
-  launcher: Launcher,
-  timeStamps: TimeStampSettings | null,
-): Promise<readonly ManifestProblem[]> {
-  const child = new Child<SigningCheck, readonly ManifestProblem[]>(launcher, CHECK_PROCESS_URL, {
-    execArgv: [],
-    writable: [],
-    pipeCount: 1,
-  });
-  const kill = (because: string) => child.kill(because);
-  const own = { exited: child.exited, giveChannel: (next: Socket) => next.destroy(), kill };
-  signer.attach(own, child.channel()).allow(signer.identity.name);
-  return await child.askOnce('the check of the signing identity', { identity: signer.identity, timeStamps }, CHECK);
+function stateOf(clientId: number, { key, isAllowed }: Client): SignerClientState {
+  return { clientId, keys: isAllowed ? [key] : [] };
 }

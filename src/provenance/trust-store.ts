@@ -5,6 +5,7 @@ import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf } from '#errors/system-problem.ts';
 import type { Log } from '#telemetry/logger.ts';
+import { FileWatch, stateOfFile } from './file-watch.ts';
 import { type PemBlock, pemBlocks } from './identity/pem.ts';
 import { type TrustList, TrustLists, type TrustSource } from './trust-lists.ts';
 
@@ -22,34 +23,32 @@ const PEM_NAME = /\.(?:pem|crt|cer)$/i;
 /** Limits the lists of a folder, and the size of a list; that of C2PA has 60 kB. */
 const MAX_LISTS = 256;
 const MAX_LIST_BYTES = 16 * 1024 * 1024;
-/** Polling sees changes that watches miss: files renamed into place, links that move, network file systems. */
-const POLL_INTERVAL_MS = 2_000;
-
 /**
- * The trust lists as their files are. They are read again when files change, are replaced, added or removed, once two looks
- * in a row find the same state: a file that is being written is not read. After a change that cannot be used the lists stay
- * as they were.
+ * The trust lists as their files are. They are read again when files change, are replaced, added or removed (`FileWatch`). After
+ * a change that cannot be used the lists stay as they were.
  */
 export class TrustStore implements TrustSource {
   readonly #options: TrustStoreOptions;
   readonly #listeners: ((lists: TrustLists) => void)[] = [];
-  readonly #polls: NodeJS.Timeout | undefined;
+  readonly #watch: FileWatch | undefined;
   #current: TrustLists;
-  /** The state of the files that the lists were read from, and that of the last look. */
-  #readState: string;
-  #seenState: string;
-  /** The message of the last failure, which is logged once. */
-  #problem: string | null = null;
-  #isPolling = false;
 
-  private constructor(options: TrustStoreOptions, lists: TrustLists, state: string) {
+  private constructor(options: TrustStoreOptions, lists: TrustLists, usedState: string) {
     this.#options = options;
     this.#current = lists;
-    this.#readState = state;
-    this.#seenState = state;
-    const { settings, pollIntervalMs = POLL_INTERVAL_MS } = options;
+    const { settings, log, pollIntervalMs } = options;
     if (settings.anchors.length + settings.tsa_anchors.length === 0) return;
-    this.#polls = setInterval(() => void this.#poll(), pollIntervalMs).unref();
+    this.#watch = new FileWatch({
+      stateOf: () => stateOf(settings),
+      usedState,
+      reload: () => this.#reload(),
+      refused: (error) => {
+        const fields = error instanceof AppError ? { reason: error.reason, ...error.details } : { err: error };
+        log.warn(fields, 'changed trust lists cannot be used; the old ones stay');
+      },
+      maxAttempts: 1,
+      pollIntervalMs,
+    });
   }
 
   /** Reads the lists. Throws `TRUST_LIST_UNUSABLE` for a file that cannot be read, or holds anything that is no certificate. */
@@ -70,40 +69,14 @@ export class TrustStore implements TrustSource {
   }
 
   close(): void {
-    clearInterval(this.#polls);
+    this.#watch?.close();
   }
 
-  async #poll(): Promise<void> {
-    if (this.#isPolling) return;
-    this.#isPolling = true;
-    try {
-      const state = await stateOf(this.#options.settings);
-      const isSettled = state === this.#seenState;
-      this.#seenState = state;
-      if (state === this.#readState) this.#problem = null;
-      else if (isSettled) await this.#reload(state);
-    } finally {
-      this.#isPolling = false;
-    }
-  }
-
-  /** Keeps the lists where the files cannot be used; they are read again at the next look, because the cause may pass. */
-  async #reload(state: string): Promise<void> {
-    const { settings, log } = this.#options;
-    try {
-      this.#current = await readLists(settings);
-    } catch (error) {
-      if (!(error instanceof AppError)) throw error;
-      if (error.message !== this.#problem) {
-        log.warn({ reason: error.reason, ...error.details }, 'changed trust lists cannot be used; the old ones stay');
-      }
-      this.#problem = error.message;
-      return;
-    }
-    this.#readState = state;
-    this.#problem = null;
-    log.info(namesOf(this.#current), 'trust lists reloaded');
+  async #reload(): Promise<boolean> {
+    this.#current = await readLists(this.#options.settings);
+    this.#options.log.info(namesOf(this.#current), 'trust lists reloaded');
     for (const listener of this.#listeners) listener(this.#current);
+    return true;
   }
 }
 
@@ -166,13 +139,4 @@ async function stateOf({ anchors, tsa_anchors: authorities }: TrustSettings): Pr
     return await Promise.all(files.map(stateOfFile));
   });
   return JSON.stringify(await Promise.all(states));
-}
-
-async function stateOfFile(file: string): Promise<string> {
-  try {
-    const { dev, ino, size, mtimeNs, ctimeNs } = await stat(file, { bigint: true });
-    return [file, dev, ino, size, mtimeNs, ctimeNs].join();
-  } catch (error) {
-    return `${file}: ${problemOf(error)}`;
-  }
 }

@@ -35,7 +35,8 @@ export interface WorkerPoolOptions {
 
 /**
  * The processes that inputs are done in, one input at a time. They are started when they are needed, and stay for the next
- * input until they were idle for a minute; one that has grown, is tainted, could not sign or has exited is replaced.
+ * input until they were idle for a minute; one that has grown, is tainted, could not sign, has an old identity or has exited is
+ * replaced.
  */
 export class WorkerPool {
   readonly #options: WorkerPoolOptions;
@@ -55,6 +56,11 @@ export class WorkerPool {
     this.#maxIdleRssBytes = options.maxIdleRssBytes ?? MAX_IDLE_RSS_BYTES;
     options.trust?.onChange((lists) => {
       for (const worker of this.#all) worker.giveTrust(lists);
+    });
+    // Workers that run an input finish it with the old identity, and are replaced then.
+    options.signer?.onRenewal(() => {
+      for (const worker of this.#idle) this.#retire(worker);
+      this.#idle.clear();
     });
   }
 
@@ -160,8 +166,9 @@ export class WorkerPool {
     return Math.max(this.#options.maxWorkers, this.#active);
   }
 
-  #isWornOut({ isSlowed, failedToSign, state: { rssBytes, tainted } }: WorkerProcess): boolean {
-    return isSlowed || failedToSign || tainted || rssBytes > this.#maxIdleRssBytes;
+  #isWornOut({ isSlowed, failedToSign, identity, state: { rssBytes, tainted } }: WorkerProcess): boolean {
+    const hasOldIdentity = identity !== (this.#options.signer?.identity ?? null);
+    return isSlowed || failedToSign || tainted || hasOldIdentity || rssBytes > this.#maxIdleRssBytes;
   }
 
   #retire(worker: WorkerProcess): void {

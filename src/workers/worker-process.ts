@@ -6,6 +6,7 @@ import { Child, type Exit, MALFORMED } from '#processes/child.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import { lowerPriority } from '#processes/process-tree.ts';
 import type { SignerAccess, SignerSupervisor } from '#provenance/signer-supervisor.ts';
+import type { IdentityDescription } from '#provenance/signing-identity.ts';
 import { NO_TRUST_LISTS, type TrustLists } from '#provenance/trust-lists.ts';
 import { kernelLimitsOf } from './input-budgets.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerAnswer, WorkerState } from './worker-protocol.ts';
@@ -61,6 +62,8 @@ export class WorkerProcess {
   readonly #timeouts: WorkerTimeouts;
   readonly #config: Config;
   readonly #signing: SignerAccess | null;
+  /** The identity that it signs with for as long as it lives; null without a signer. */
+  readonly identity: IdentityDescription | null;
   /** Resolves when the worker is ready for inputs, or has exited before. */
   readonly #started: Promise<void>;
   #isReady = false;
@@ -74,6 +77,7 @@ export class WorkerProcess {
     const { signer, trust = NO_TRUST_LISTS } = tools;
     this.#timeouts = timeouts;
     this.#config = config;
+    this.identity = signer?.identity ?? null;
     // Messages go as JSON, Node's default: small ones cost half of what the structured clone costs on each side.
     this.#child = new Child(launcher, entry, {
       execArgv: [YOUNG_GENERATION, OLD_GENERATION],
@@ -90,7 +94,7 @@ export class WorkerProcess {
       type: 'start',
       config: withoutSecrets(config),
       isSandboxed: launcher.hasSandbox,
-      identities: signer === undefined ? [] : [signer.identity],
+      identities: this.identity === null ? [] : [this.identity],
       trust: trust.data,
     });
     this.#signing = signer?.attach(this, this.#child.channel()) ?? null;

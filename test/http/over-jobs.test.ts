@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { jobResponse, jobResultResponse } from '#contract/job.ts';
+import { inertSigner } from '../support/jobs/inert-signer.ts';
 import { until } from '../support/jobs/test-jobs.ts';
 import { errorOf } from '../support/servers/serve.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -52,6 +53,27 @@ describe('the routes over the real jobs', () => {
       ],
     );
     assert.ok(timing.started_at !== undefined && timing.finished_at !== undefined);
+  });
+
+  test('answer 503 with Retry-After to what signs once the identity has ended, until it is renewed', async (t) => {
+    const { signer, renew } = inertSigner(new Date(Date.now() - 1));
+    const { post, jobs } = await serveJobs(t, { jobs: { signer } });
+    for (const path of ['/v2/c2pa/video', '/v2/sync/c2pa/audio']) {
+      const reply = await post(path, ['progress 1']);
+      const { status, code, message } = await errorOf(reply);
+      assert.deepEqual(
+        [status, code, Number(reply.headers.get('retry-after')) > 0],
+        [503, 'SERVICE_UNAVAILABLE', true],
+      );
+      assert(!message.includes(signer.identity.file));
+    }
+    for (const path of ['/v2/verify', '/v2/package']) {
+      const type = path === '/v2/package' ? 'local_folder_path' : 'local_file_path';
+      assert.equal((await post(path, [], { body: { inputs: [{ type, path: '/progress 1' }] } })).status, 200);
+    }
+    renew(new Date('2100-01-01'));
+    assert.equal((await post('/v2/c2pa/video', ['progress 1'])).status, 200);
+    assert.equal((await jobs.readiness()).identity?.not_after, '2100-01-01T00:00:00.000Z');
   });
 
   test('answer 503 with Retry-After where the queue is full', async () => {

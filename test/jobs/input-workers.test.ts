@@ -5,6 +5,7 @@ import { describe, test } from 'node:test';
 import type { InputAttempt } from '#jobs/job.ts';
 import type { OperationName } from '#operations/operation.ts';
 import { Telemetry } from '#telemetry/telemetry.ts';
+import { inertSigner } from '../support/jobs/inert-signer.ts';
 import { ended, keptLog, linesOf, scripts, shared, startedJobs, until } from '../support/jobs/test-jobs.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -50,6 +51,26 @@ describe('input workers', () => {
       assert.equal(job.results[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS', message);
       assert.match(String(job.results[0]?.error), /because it sent a message that cannot be read/);
     }
+  });
+
+  test('a worker that runs an input when the identity is renewed finishes it, and is replaced then, as idle ones are', async (t) => {
+    const folder = temporaryFolder();
+    const { signer, renew } = inertSigner(new Date('2100-01-01'));
+    const jobs = await startedJobs(t, { signer, maxRunningInputs: 2 });
+    const file = (name: string) => join(folder, name);
+    const both = [1, 2].map((name) => `append ${file('log')}; wait-for ${file(`go-${name}`)}; append ${file('log')}`);
+    const { job_id: running } = await jobs.submit(scripts(both));
+    await until(async () => (await linesOf(file('log'))).length === 2);
+    await writeFile(file('go-1'), '');
+    await until(async () => (await jobs.state()).runningHere === 1);
+    renew(new Date('2101-01-01'));
+    await writeFile(file('go-2'), '');
+    assert.equal((await ended(jobs, running)).status, 'succeeded');
+    const before = await linesOf(file('log'));
+    const pidsOf = (lines: typeof before) => [...new Set(lines.map(({ pid }) => pid))];
+    assert.equal(pidsOf(before).length, 2);
+    await ended(jobs, (await jobs.submit(scripts([`append ${file('later')}`, `append ${file('later')}`]))).job_id);
+    for (const pid of pidsOf(await linesOf(file('later')))) assert(!pidsOf(before).includes(pid));
   });
 
   test('an operation that only a newer release has is left to the worker', async () => {

@@ -44,6 +44,7 @@ describe('a certificate', () => {
       keyUsage: KEY_USAGE.digitalSignature | KEY_USAGE.keyEncipherment,
       hasAuthorityKeyIdentifier: true,
       isCa: false,
+      assuranceLevel: 1,
     };
     assert.deepEqual(readCertificateFields(leaf.raw), fields);
   });

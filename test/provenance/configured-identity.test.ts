@@ -8,7 +8,7 @@ import type { Config } from '#config/config.ts';
 import type { AppError } from '#errors/app-error.ts';
 import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate-profile.ts';
 import { loadSigningIdentity } from '#provenance/identity/load-signing-identity.ts';
-import { KEY_USAGE } from '#provenance/identity/x509.ts';
+import { type CertificateContents, KEY_USAGE } from '#provenance/identity/x509.ts';
 import { SIGNING_ALGORITHMS } from '#provenance/signer.ts';
 import { assertValid } from '../support/judges/file-judges.ts';
 import { signWav, testAuthor } from '../support/manifests/sign-wav.ts';
@@ -92,6 +92,13 @@ describe('a configured identity', () => {
     await assertValid((await signWav(testAuthor({ signer }))).bytes, 'audio/wav');
   });
 
+  test('ends with the certificate of its chain that ends first', async () => {
+    const notAfter = new Date(Math.floor(Date.now() / 1000) * 1000 + 60 * 60 * 1000);
+    const ofIntermediate = await load(signingOf(await testIdentity({ intermediate: { notAfter } })));
+    const ofLeaf = await load(signingOf(await testIdentity({ intermediate: true, leaf: { notAfter } })));
+    assert.deepEqual([ofIntermediate.notAfter, ofLeaf.notAfter], [notAfter, notAfter]);
+  });
+
   test('is read past comments, with line ends of Windows', async () => {
     const { chain, privateKey } = await testIdentity();
     const signing = signingOf({ chain, privateKey });
@@ -167,6 +174,36 @@ describe('the certificate profile', () => {
     const { privateKey: key } = generateKeyPairSync('ec', { namedCurve: 'secp256k1' });
     const { chain } = await testIdentity();
     await assert.rejects(load(signingOf({ chain, privateKey: key })), { reason: 'IDENTITY_INVALID' });
+  });
+});
+
+describe('a certificate that readers with the trust list of C2PA refuse', () => {
+  const { emailProtection, c2paClaimSigning } = EXTENDED_KEY_USAGE;
+  const fit = { extendedKeyUsages: [c2paClaimSigning, emailProtection], ocsp: 'http://ocsp.example.com' };
+  const deviationsOf = async (leaf: Partial<CertificateContents>): Promise<string[]> => {
+    const { deviations } = await load(signingOf(await testIdentity({ leaf })));
+    return deviations.map(({ oid }) => oid);
+  };
+  const validFor = (days: number) => ({
+    notBefore: new Date(Date.now() - DAY_MS),
+    notAfter: new Date(Date.now() + (days - 1) * DAY_MS),
+  });
+
+  test('is none that follows the profile of its assurance level', async () => {
+    assert.deepEqual(await deviationsOf({ ...fit, ...validFor(365) }), []);
+    assert.deepEqual(await deviationsOf({ ...fit, ...validFor(89), assuranceLevel: 2 }), []);
+  });
+
+  test('is loaded, and named by what it lacks', async () => {
+    const { ocsp, extendedKeyUsages } = fit;
+    assert.deepEqual(await deviationsOf({ ocsp }), ['1.3.6.1.4.1.62558.2.1']);
+    assert.deepEqual(await deviationsOf({ extendedKeyUsages }), ['1.3.6.1.5.5.7.48.1']);
+  });
+
+  test('is named where it is valid for longer than its assurance level allows', async () => {
+    assert.deepEqual(await deviationsOf({ ...fit, ...validFor(400) }), ['1.3.6.1.4.1.62558.3.10']);
+    const ofLevel2 = { ...fit, ...validFor(100), assuranceLevel: 2 } as const;
+    assert.deepEqual(await deviationsOf(ofLevel2), ['1.3.6.1.4.1.62558.3.20']);
   });
 });
 

@@ -1,45 +1,25 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
-import { createConnection, createServer, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { chmodSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { after, describe, type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
-import { configSchema } from '#config/config-schema.ts';
+import { AppError } from '#errors/app-error.ts';
 import { Launcher } from '#processes/launcher.ts';
 import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate-profile.ts';
 import type { Signer } from '#provenance/signer.ts';
-import { SignerClient } from '#provenance/signer-client.ts';
 import { MAX_PENDING_REQUESTS } from '#provenance/signer-protocol.ts';
-import { checkIdentity, type SignerAccess, SignerSupervisor } from '#provenance/signer-supervisor.ts';
+import { SignerSupervisor } from '#provenance/signer-supervisor.ts';
 import { DEFAULT_IDENTITY } from '#provenance/signing-identity.ts';
-import { keptLog, until } from '../support/jobs/test-jobs.ts';
-import { type TestIdentityWishes, testIdentity, writeIdentity } from '../support/manifests/test-identity.ts';
+import { checkIdentity } from '#provenance/start-signer.ts';
+import { keptLog } from '../support/jobs/test-jobs.ts';
 import { isRunning } from '../support/processes.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { clientOf, configOf, connectedClient, socketPair } from './connected-client.ts';
 import { signerContract } from './signer-contract.ts';
 
 const DATA = Buffer.from('what is to be signed');
-
-function newFolder(t: TestContext): string {
-  const folder = mkdtempSync(join(tmpdir(), 'signer-'));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
-
-async function configOf(folder: string, wishes: TestIdentityWishes = {}): Promise<Config> {
-  const { certificatePath, privateKeyPath } = writeIdentity(folder, await testIdentity(wishes));
-  chmodSync(privateKeyPath, 0o600);
-  return configSchema.parse({
-    jobs: { data_dir: folder, scratch_dir: folder },
-    signing: {
-      certificate_path: certificatePath,
-      private_key_path: privateKeyPath,
-      ...(wishes.algorithm && { algorithm: wishes.algorithm }),
-    },
-  }) as Config;
-}
 
 async function startedSigner(t: TestContext, config: Config, options = {}): Promise<SignerSupervisor> {
   const signer = await SignerSupervisor.start({ config, launcher: new Launcher(), log: keptLog(), ...options });
@@ -47,45 +27,12 @@ async function startedSigner(t: TestContext, config: Config, options = {}): Prom
   return signer;
 }
 
-/** A client in this process that may sign. */
-async function clientOf(t: TestContext, signer: SignerSupervisor, timeoutMs?: number): Promise<Signer> {
-  const { client, access } = await connectedClient(t, signer, timeoutMs);
-  access.allow(DEFAULT_IDENTITY);
-  return client.signerOf(DEFAULT_IDENTITY);
-}
-
-interface ConnectedClient {
-  readonly client: SignerClient;
-  readonly access: SignerAccess;
-}
-
-/** A client in this process, which takes every channel that it is given. Signing takes less than its time-out on any machine. */
-async function connectedClient(
-  t: TestContext,
-  signer: SignerSupervisor,
-  timeoutMs = 600_000,
-  identities = [signer.identity],
-): Promise<ConnectedClient> {
-  const client = new SignerClient(identities, timeoutMs);
-  const [own, others] = await socketPair(t);
-  client.connect(own);
-  t.after(() => own.destroy());
-  const giveChannel = (channel: Socket): void => {
-    client.connect(channel);
-    // It is meant for another process, which would begin to read from it.
-    channel._read(0);
-    t.after(() => channel.destroy());
-  };
-  const access = signer.attach({ exited: new Promise(() => undefined), giveChannel, kill: assert.fail }, others);
-  return { client, access };
-}
-
 /** A client that does not speak the protocol; `killed` settles when the signer has it killed. */
 async function hostileClientOf(
   t: TestContext,
   signer: SignerSupervisor,
 ): Promise<{ channel: Socket; killed: Promise<string> }> {
-  const [channel, others] = await socketPair(t);
+  const [channel, others] = await socketPair();
   channel.on('error', () => undefined);
   channel.resume();
   t.after(() => channel.destroy());
@@ -96,16 +43,6 @@ async function hostileClientOf(
   return { channel, killed };
 }
 
-async function socketPair(t: TestContext): Promise<[Socket, Socket]> {
-  const server = createServer().listen(join(newFolder(t), 'socket'));
-  await once(server, 'listening');
-  const accepted = once(server, 'connection');
-  const own = createConnection(server.address() as string);
-  const [others] = await accepted;
-  server.close();
-  return [own, others];
-}
-
 describe('a signer in a process of its own', () => {
   for (const algorithm of ['es256', 'es512', 'ps256', 'ed25519'] as const) {
     let opened: Promise<Signer> | undefined;
@@ -113,7 +50,7 @@ describe('a signer in a process of its own', () => {
     const suite = { after: (end: () => void) => ends.push(end) } as unknown as TestContext;
     const ends: (() => void)[] = [];
     const open = async () =>
-      clientOf(suite, await startedSigner(suite, await configOf(newFolder(suite), { algorithm })));
+      clientOf(suite, await startedSigner(suite, await configOf(temporaryFolder(), { algorithm })));
     signerContract(`${algorithm}, by a channel`, () => {
       opened ??= open();
       return opened;
@@ -124,7 +61,7 @@ describe('a signer in a process of its own', () => {
   }
 
   test('answers everything that it was asked before it was killed, and after', async (t) => {
-    const signer = await startedSigner(t, await configOf(newFolder(t), { algorithm: 'ps512' }));
+    const signer = await startedSigner(t, await configOf(temporaryFolder(), { algorithm: 'ps512' }));
     const clients = [await clientOf(t, signer), await clientOf(t, signer)];
     await clients[0]?.sign(DATA);
     for (let round = 0; round < 2; round += 1) {
@@ -136,7 +73,7 @@ describe('a signer in a process of its own', () => {
 
   test('is replaced when it hangs, and answers what it was asked meanwhile', async (t) => {
     t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
-    const signer = await startedSigner(t, await configOf(newFolder(t)));
+    const signer = await startedSigner(t, await configOf(temporaryFolder()));
     const client = await clientOf(t, signer);
     await client.sign(DATA);
     const hanging = signer.pid ?? 0;
@@ -163,7 +100,7 @@ describe('a signer in a process of its own', () => {
       }
     }
     const launcher = new ShortOfMemory();
-    const signer = await startedSigner(t, await configOf(newFolder(t)), { launcher });
+    const signer = await startedSigner(t, await configOf(temporaryFolder()), { launcher });
     const client = await clientOf(t, signer);
     await client.sign(DATA);
     launcher.refusals = 2;
@@ -172,22 +109,47 @@ describe('a signer in a process of its own', () => {
     assert.equal(launcher.refusals, 0);
   });
 
-  test('does not sign with another identity than the one it was started with', async (t) => {
-    const folder = newFolder(t);
+  test('does not sign for the old identity when it was killed after its files were replaced', async (t) => {
+    const folder = temporaryFolder();
     const log = keptLog();
     const signer = await startedSigner(t, await configOf(folder), { log });
-    await (await clientOf(t, signer)).sign(DATA);
-    const impatient = await clientOf(t, signer, 100);
+    const { notAfter } = signer.identity;
+    const client = await clientOf(t, signer);
+    await client.sign(DATA);
     await configOf(folder);
     process.kill(signer.pid ?? 0, 'SIGKILL');
-    const isRefused = ({ message }: { message: string }) =>
-      message === 'the signer process cannot load the signing identity';
-    await until(() => log.lines.some(isRefused));
-    await assert.rejects(impatient.sign(DATA));
+    await assert.rejects(client.sign(DATA), /its files were replaced/);
+    assert.equal(signer.identity.notAfter, notAfter, 'the new identity has not been checked');
+  });
+
+  test('does not sign with an identity that the check refused, and takes the next one', async (t) => {
+    const folder = temporaryFolder();
+    const signer = await startedSigner(t, await configOf(folder));
+    const { identity } = signer;
+    await configOf(folder);
+    const refused = new AppError('IDENTITY_INVALID', { file: '', problems: [] });
+    for (let count = 0; count < 2; count += 1) {
+      await assert.rejects(
+        signer.renew(() => Promise.reject(refused)),
+        refused,
+      );
+      assert.equal(signer.identity, identity);
+    }
+    assert(await signer.renew(async () => undefined));
+    assert.notEqual(signer.identity.key, identity.key);
+    assert.equal((await (await clientOf(t, signer)).sign(DATA)).length, signer.identity.signatureSizeBytes);
+  });
+
+  test('keeps an identity whose files were written again with the same contents', async (t) => {
+    const signer = await startedSigner(t, await configOf(temporaryFolder()));
+    const { identity } = signer;
+    assert(await signer.renew(() => assert.fail('it is checked already')));
+    assert.equal(signer.identity, identity);
+    await (await clientOf(t, signer)).sign(DATA);
   });
 
   test('continues after a client violates the protocol, and has it killed', async (t) => {
-    const signer = await startedSigner(t, await configOf(newFolder(t)));
+    const signer = await startedSigner(t, await configOf(temporaryFolder()));
     const client = await clientOf(t, signer);
     const { channel, killed } = await hostileClientOf(t, signer);
     channel.write(Buffer.alloc(64, 0xff));
@@ -197,7 +159,7 @@ describe('a signer in a process of its own', () => {
   });
 
   test('has a client killed that sends more requests than it may have pending, and serves others meanwhile', async (t) => {
-    const signer = await startedSigner(t, await configOf(newFolder(t), { algorithm: 'ps512' }));
+    const signer = await startedSigner(t, await configOf(temporaryFolder(), { algorithm: 'ps512' }));
     const client = await clientOf(t, signer);
     const { channel, killed } = await hostileClientOf(t, signer);
     const closed = new Promise((resolve) => channel.once('close', resolve));
@@ -209,7 +171,7 @@ describe('a signer in a process of its own', () => {
   });
 
   test('signs while an input may use the key, and has what comes before or after it wait', async (t) => {
-    const signer = await startedSigner(t, await configOf(newFolder(t)));
+    const signer = await startedSigner(t, await configOf(temporaryFolder()));
     const { client, access } = await connectedClient(t, signer);
     const other = await clientOf(t, signer);
     const signing = client.signerOf(DEFAULT_IDENTITY);
@@ -230,7 +192,7 @@ describe('a signer in a process of its own', () => {
   });
 
   test('knows again what each client may use when it was started again', async (t) => {
-    const signer = await startedSigner(t, await configOf(newFolder(t)));
+    const signer = await startedSigner(t, await configOf(temporaryFolder()));
     const allowed = await clientOf(t, signer);
     const { client, access } = await connectedClient(t, signer);
     process.kill(signer.pid ?? 0, 'SIGKILL');
@@ -249,7 +211,7 @@ describe('a signer in a process of its own', () => {
   });
 
   test('does not sign with another key than the one that the input may use', async (t) => {
-    const signer = await startedSigner(t, await configOf(newFolder(t)));
+    const signer = await startedSigner(t, await configOf(temporaryFolder()));
     const other = { ...signer.identity, name: 'other', key: 1 };
     const { client, access } = await connectedClient(t, signer, 100, [other]);
     access.allow(DEFAULT_IDENTITY);
@@ -258,22 +220,22 @@ describe('a signer in a process of its own', () => {
   });
 
   test('signs hundreds of requests of one client that come at once', async (t) => {
-    const signer = await startedSigner(t, await configOf(newFolder(t)));
+    const signer = await startedSigner(t, await configOf(temporaryFolder()));
     const client = await clientOf(t, signer);
     const signatures = await Promise.all(Array.from({ length: 300 }, () => client.sign(DATA)));
     assert(signatures.every(({ length }) => length === signer.identity.signatureSizeBytes));
   });
 
   test('does not start with a key that it cannot use, and says why as the service did', async (t) => {
-    const config = await configOf(newFolder(t));
-    const expired = await configOf(newFolder(t), { leaf: { notAfter: new Date(Date.now() - 1000) } });
+    const config = await configOf(temporaryFolder());
+    const expired = await configOf(temporaryFolder(), { leaf: { notAfter: new Date(Date.now() - 1000) } });
     const missing = { ...config, signing: { ...config.signing, private_key_path: '/nowhere/key.pem' } };
     await assert.rejects(startedSigner(t, expired), { reason: 'IDENTITY_INVALID' });
     await assert.rejects(startedSigner(t, missing), { reason: 'IDENTITY_FILE_UNREADABLE' });
   });
 
   test('tells of a key file that others may read or change', async (t) => {
-    const config = await configOf(newFolder(t));
+    const config = await configOf(temporaryFolder());
     const file = config.signing.private_key_path ?? '';
     for (const { mode, exposed } of [
       { mode: 0o600, exposed: null },
@@ -290,13 +252,16 @@ describe('a signer in a process of its own', () => {
 describe('the check of a signing identity', () => {
   test('passes one that both official readers accept', async (t) => {
     for (const algorithm of ['es256', 'ps256', 'ed25519'] as const) {
-      await checkIdentity(await startedSigner(t, await configOf(newFolder(t), { algorithm })), new Launcher());
+      const signer = await startedSigner(t, await configOf(temporaryFolder(), { algorithm }));
+      await checkIdentity(signer, signer.identity, new Launcher());
     }
   });
 
   test('refuses one whose only extended key usage is that of C2PA, which the WASM reader calls invalid', async (t) => {
-    const config = await configOf(newFolder(t), { leaf: { extendedKeyUsages: [EXTENDED_KEY_USAGE.c2paClaimSigning] } });
+    const config = await configOf(temporaryFolder(), {
+      leaf: { extendedKeyUsages: [EXTENDED_KEY_USAGE.c2paClaimSigning] },
+    });
     const signer = await startedSigner(t, config);
-    await assert.rejects(checkIdentity(signer, new Launcher()), { reason: 'IDENTITY_INVALID' });
+    await assert.rejects(checkIdentity(signer, signer.identity, new Launcher()), { reason: 'IDENTITY_INVALID' });
   });
 });

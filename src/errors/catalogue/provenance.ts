@@ -86,15 +86,17 @@ export const provenanceErrors = {
       `The signing identity in "${file}" cannot be used:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`,
     { callersSee: IDENTITY_UNUSABLE },
   ),
-  IDENTITY_REPLACED: entry<{ file: string }>(
-    'INTERNAL_ERROR',
-    ({ file }) =>
-      `The signing identity in "${file}" was replaced while the service runs, which signs with the one it started with. Restart the service.`,
-  ),
   IDENTITY_EXPIRED: entry<{ notAfter: string }>(
     'INTERNAL_ERROR',
     ({ notAfter }) =>
-      `A certificate of the signing identity expired on ${notAfter}. The operator of the service has to renew it and restart the service.`,
+      `A certificate of the signing identity expired on ${notAfter}, so nothing can be signed with it. The operator of the service has to renew it.`,
+    { class: 'outage', dependencies: ['signer'] },
+  ),
+  NO_VALID_IDENTITY: entry<{ notAfter: string }>(
+    'SERVICE_UNAVAILABLE',
+    ({ notAfter }) =>
+      `Nothing can be signed: the signing identity ended on ${notAfter}. The operator of the service has to renew it; until then only operations that sign nothing are accepted.`,
+    { class: 'outage' },
   ),
   ASSERTION_LABEL_REFUSED: entry<{ label: string; problem: string }>(
     'VALIDATION_FAILED',

@@ -144,7 +144,7 @@ const ERROR_RESPONSES = {
   503: {
     name: 'Overloaded',
     description:
-      '`SERVICE_OVERLOADED`: the queue is full, too many large bodies come at once, or the service is stopping. `SERVICE_UNAVAILABLE`: the job store cannot be used just now, or a part of the deployment is away and no more inputs can wait for it.',
+      '`SERVICE_OVERLOADED`: the queue is full, too many large bodies come at once, or the service is stopping. `SERVICE_UNAVAILABLE`: the job store cannot be used just now, nothing can be signed because the signing identity has ended, or a part of the deployment is away and no more inputs can wait for it.',
     header: { name: 'Retry-After', description: 'Seconds after which to try again.' },
     example: { code: 'SERVICE_OVERLOADED', message: 'The queue is full.', details: { reason: 'QUEUE_FULL' } },
   },

@@ -5,6 +5,7 @@ import { configuration, readiness, type ShownConfig, type ShownTrustLists, trust
 import { AppError } from '#errors/app-error.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import { algorithmName } from '#provenance/algorithm-name.ts';
+import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
 import type { IdentityDescription } from '#provenance/signing-identity.ts';
 import type { TrustSource } from '#provenance/trust-lists.ts';
 import type { Metrics } from '#telemetry/telemetry.ts';
@@ -68,11 +69,11 @@ export function addReadinessRoute(app: FastifyInstance, jobs: Pick<Jobs, 'health
   });
 }
 
-/** Adds the configuration in force, for admins. `identity` is null on a node that signs nothing. */
+/** Adds the configuration in force, for admins. `signer` is null on a node that signs nothing. */
 export function addConfigurationRoute(
   app: FastifyInstance,
   config: Config,
-  identity: IdentityDescription | null,
+  signer: Pick<SignerSupervisor, 'identity'> | null,
 ): void {
   app.route({
     method: 'GET',
@@ -87,7 +88,7 @@ export function addConfigurationRoute(
     },
     handler: async ({ caller }) => {
       if (!caller.isAdmin) throw new AppError('ADMIN_NEEDED', {});
-      return { ...shownConfig(config), ...(identity !== null && { identity: shownIdentity(identity) }) };
+      return { ...shownConfig(config), ...(signer !== null && { identity: shownIdentity(signer.identity) }) };
     },
   });
 }

@@ -346,3 +346,11 @@ class Follower {
     return jobs.length === 0 ? null : { type: 'jobs', jobs };
   }
 }
+
+/** Changes each event of a stream. */
+export async function* mapped<From, To>(
+  events: AsyncGenerator<From, void, void>,
+  change: (event: From) => To,
+): AsyncGenerator<To, void, void> {
+  for await (const event of events) yield change(event);
+}

@@ -3,6 +3,7 @@ import type { ListedJob } from '#contract/job-list.ts';
 import type { AwayDependency } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { DependencyKind } from '#errors/entry.ts';
+import type { JobScope } from '../caller.ts';
 import { dependencyOf } from '../dependencies.ts';
 import type { JobStore, WaitingInputs } from '../store/job-store.ts';
 import type { Outage } from './outages.ts';
@@ -73,7 +74,7 @@ export function stopsSigning(dependency: string): boolean {
 }
 
 /** Returns a job as callers see it who are no admins: without the names of buckets, folders and hosts. */
-export function withoutNames<J extends ListedJob>(job: J): J {
+function withoutNames<J extends ListedJob>(job: J): J {
   if (job.waiting_for === undefined) return job;
   return {
     ...job,
@@ -83,4 +84,9 @@ export function withoutNames<J extends ListedJob>(job: J): J {
       return { ...entry, dependency: kind ?? 'unknown', message };
     }),
   };
+}
+
+/** Returns a job as somebody in the scope sees it. */
+export function seenBy<J extends ListedJob>(job: J, { caller }: JobScope): J {
+  return caller === undefined ? job : withoutNames(job);
 }

@@ -74,6 +74,11 @@ export type QueueEvent =
 export interface JobEngine {
   readonly store: JobStore;
   readonly queue: JobQueue;
+  /**
+   * Returns the ends of the signing identities of the other living nodes that sign; null for one that does not tell. Absent where
+   * no other node does the jobs.
+   */
+  readonly otherIdentityEnds?: () => Promise<readonly (string | null)[]>;
   /** Closes the queue, then the store. */
   close(): Promise<void>;
 }

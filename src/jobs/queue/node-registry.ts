@@ -8,6 +8,7 @@ import type { Log } from '#telemetry/logger.ts';
 import {
   type NodeRecord,
   type NodeSettings,
+  otherNodes,
   recordHeartbeat,
   registerNode,
   removeNode,
@@ -41,7 +42,7 @@ export function nodeSettings(
         'output_sinks.s3.endpoint_url': s3.endpoint_url === undefined ? '' : new URL(s3.endpoint_url).href,
       }),
     },
-    identity: identity === null ? null : { subject: identity.subject, certificateSha256 },
+    identity: identity && { subject: identity.subject, certificateSha256, notAfter: identity.notAfter },
   };
 }
 
@@ -49,12 +50,15 @@ export function nodeSettings(
 export class NodeRegistry {
   readonly #database: PostgresDatabase;
   readonly #node: NodeRecord;
+  /** Returns the settings now: an identity may be renewed. */
+  readonly #settings: () => NodeSettings;
   readonly #heartbeats: NodeJS.Timeout;
   #beating: Promise<void> | null = null;
 
-  private constructor(database: PostgresDatabase, node: NodeRecord) {
+  private constructor(database: PostgresDatabase, node: NodeRecord, settings: () => NodeSettings) {
     this.#database = database;
     this.#node = node;
+    this.#settings = settings;
     this.#heartbeats = setInterval(() => {
       this.#beating ??= this.#beat().finally(() => {
         this.#beating = null;
@@ -67,8 +71,8 @@ export class NodeRegistry {
    * input would decide where its output goes. A node that may have been lost is watched: a heartbeat shows that it is
    * alive, and without one it expires. Warns about nodes that sign with other identities.
    */
-  static async join(database: PostgresDatabase, settings: NodeSettings, log: Log): Promise<NodeRegistry> {
-    const node = { nodeId: randomUUID(), name: `${hostname()}, process ${process.pid}`, settings };
+  static async join(database: PostgresDatabase, settings: () => NodeSettings, log: Log): Promise<NodeRegistry> {
+    const node = { nodeId: randomUUID(), name: `${hostname()}, process ${process.pid}`, settings: settings() };
     const firstSeenAtMs = new Map<string, number>();
     for (let looks = 1; ; looks += 1) {
       const mayJoin = (found: readonly SeenNode[]) => !found.some((one) => differs(one, node));
@@ -76,7 +80,7 @@ export class NodeRegistry {
       const differing = others.filter((one) => differs(one, node));
       if (differing.length === 0) {
         warnOfIdentities(node, others, log);
-        return new NodeRegistry(database, node);
+        return new NodeRegistry(database, node, settings);
       }
       for (const one of differing) {
         const first = firstSeenAtMs.get(one.nodeId) ?? one.seenAtMs;
@@ -85,6 +89,12 @@ export class NodeRegistry {
       }
       await pause(LOOK_INTERVAL_MS);
     }
+  }
+
+  /** Returns the ends of the identities of the other living nodes that sign; null for one that does not record it. */
+  async otherIdentityEnds(): Promise<readonly (string | null)[]> {
+    const others = await this.#database.transaction((db) => otherNodes(db, this.#node, EXPIRY_MS));
+    return others.flatMap(({ settings: { identity } }) => (identity === null ? [] : [identity.notAfter ?? null]));
   }
 
   /** Deletes the record, so that nodes with other settings may start. */
@@ -97,7 +107,8 @@ export class NodeRegistry {
 
   async #beat(): Promise<void> {
     // The heartbeats that renew leases are logged when they fail.
-    await this.#database.transaction((db) => recordHeartbeat(db, this.#node)).catch(() => undefined);
+    const node = { ...this.#node, settings: this.#settings() };
+    await this.#database.transaction((db) => recordHeartbeat(db, node)).catch(() => undefined);
   }
 }
 

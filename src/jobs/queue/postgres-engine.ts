@@ -1,3 +1,4 @@
+import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import type { Config } from '#config/config.ts';
 import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
 import type { Log } from '#telemetry/logger.ts';
@@ -28,10 +29,12 @@ export async function openCluster(url: string, { config, signer, log }: ClusterO
   stack.defer(await holdDataFolder(config.jobs.data_dir));
   const engine = await openPostgresEngine(url, MAX_CONNECTIONS, log);
   stack.defer(() => engine.close());
-  const registry = await NodeRegistry.join(engine.database, nodeSettings(config, signer?.identity ?? null), log);
+  const settings = () => nodeSettings(config, signer?.identity ?? null);
+  const registry = await NodeRegistry.join(engine.database, settings, log);
   stack.defer(() => registry.leave());
   const opened = stack.move();
-  return { ...engine, close: () => opened.disposeAsync() };
+  const identityEnds = new ThrottledQuery(() => registry.otherIdentityEnds());
+  return { ...engine, otherIdentityEnds: () => identityEnds.value(), close: () => opened.disposeAsync() };
 }
 
 /** Opens the database and its queue. Throws an AppError of the catalogue when they cannot be used. */

@@ -184,7 +184,7 @@ export class InputRunner {
 }
 
 /** Returns the name of the identity that an input signs with; null where it signs nothing. */
-function identityOf({ operation }: JobRequest): string | null {
+export function identityOf({ operation }: Pick<JobRequest, 'operation'>): string | null {
   // Another release may have recorded an operation that this one does not know: the worker refuses it.
   return operations.some(({ name, signs }) => signs && name === operation) ? DEFAULT_IDENTITY : null;
 }

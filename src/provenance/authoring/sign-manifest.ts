@@ -25,11 +25,12 @@ export async function signForSize(
   signal: AbortSignal,
   call = signingCallOf(signer),
 ): Promise<Buffer> {
+  requireUnexpired(signer);
   try {
     return await signManifest(definition, { ...zeroSignature(signer), call }, signal);
   } catch (cause) {
     signal.throwIfAborted();
-    throw manifestRefused(cause, signer);
+    throw manifestRefused(cause);
   }
 }
 
@@ -81,6 +82,7 @@ async function signWithKey(
   call: SdkSignature['call'],
   signal: AbortSignal,
 ): Promise<Buffer> {
+  requireUnexpired(signer);
   let keyFailure: unknown = null;
   const sign = async (data: Buffer): Promise<Buffer> => {
     try {
@@ -94,7 +96,7 @@ async function signWithKey(
     return await signManifest(definition, { call, sign }, signal);
   } catch (cause) {
     signal.throwIfAborted();
-    if (keyFailure === null) throw manifestRefused(cause, signer);
+    if (keyFailure === null) throw manifestRefused(cause);
     throw new AppError('SIGNATURE_FAILED', { problem: sdkProblem(keyFailure) }, { cause: keyFailure });
   }
 }
@@ -116,14 +118,22 @@ function signingCallOf(signer: Signer): SdkSignature['call'] {
   return made;
 }
 
-/**
- * Returns the error for a manifest that the SDK refused. It does the same for an expired certificate, which is no fault
- * of the caller.
- */
-function manifestRefused(cause: unknown, signer: Signer): AppError {
-  const expired = signer.certificateChain
-    .map((der) => new X509Certificate(der).validToDate)
-    .find((end) => end < new Date());
-  if (expired !== undefined) return new AppError('IDENTITY_EXPIRED', { notAfter: expired.toISOString() }, { cause });
+function manifestRefused(cause: unknown): AppError {
   return new AppError('MANIFEST_REFUSED', { problem: sdkProblem(cause) }, { cause });
+}
+
+const expiries = new WeakMap<Signer, Date>();
+
+/**
+ * Throws `IDENTITY_EXPIRED` where a certificate of the signer has expired. The SDK looks at the first one only, and some of what it
+ * signs is in a cache.
+ */
+export function requireUnexpired(signer: Signer): void {
+  let notAfter = expiries.get(signer);
+  if (notAfter === undefined) {
+    const ends = signer.certificateChain.map((der) => new X509Certificate(der).validToDate.getTime());
+    notAfter = new Date(Math.min(...ends));
+    expiries.set(signer, notAfter);
+  }
+  if (notAfter.getTime() < Date.now()) throw new AppError('IDENTITY_EXPIRED', { notAfter: notAfter.toISOString() });
 }

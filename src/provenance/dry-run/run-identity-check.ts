@@ -5,12 +5,12 @@ import { type TimeStampSettings, TimeStamps } from '../authoring/time-stamps.ts'
 import { sdkProblem } from '../sdk/sdk-problem.ts';
 import type { Signer } from '../signer.ts';
 import { SignerClient } from '../signer-client.ts';
-import type { SigningCheck } from '../signer-supervisor.ts';
+import type { SigningCheck } from '../start-signer.ts';
 import type { ManifestProblem } from './dry-run-manifest.ts';
 import { dryRunManifest, judgeManifest } from './dry-run-manifest.ts';
 
-// The process behind `checkIdentity` and `probeSigning`: signs one manifest with the key of the signer process, has both official readers
-// validate it.
+// The process behind `checkIdentity` and `probeSigning`: signs one manifest with the key of the signer process, and has both
+// official readers validate it.
 
 serveParent(async ({ identity, timeStamps }: SigningCheck) => {
   const client = new SignerClient([identity]);

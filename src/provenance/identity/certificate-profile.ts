@@ -1,8 +1,19 @@
 import type { KeyObject, X509Certificate } from 'node:crypto';
 import { itemAt } from '#errors/assert.ts';
 import type { SigningAlgorithm } from '../signer.ts';
+import type { ProfileDeviation } from '../signing-identity.ts';
 
+const DAY_MS = 24 * 60 * 60 * 1000;
 const MIN_RSA_BITS = 2048;
+
+/** The access method of a responder for the status of a certificate (RFC 5280 §4.2.2.1), and its name in node:crypto. */
+const OCSP = { oid: '1.3.6.1.5.5.7.48.1', name: 'OCSP - URI' };
+
+/** The longest validity of a leaf, by C2PA's assurance level (C2PA Certificate Policy 0.2). */
+const VALIDITY_LIMITS = {
+  1: { oid: '1.3.6.1.4.1.62558.3.10', maxDays: 366 },
+  2: { oid: '1.3.6.1.4.1.62558.3.20', maxDays: 90 },
+} as const;
 
 /**
  * Object identifiers of extended key usages (RFC 5280 §4.2.1.12; the last two are C2PA's own for claim
@@ -57,6 +68,32 @@ export async function certificateProblems(
     ...chainProblems(chain),
     ...validityProblems(chain, now),
   ];
+}
+
+/**
+ * Returns where a leaf deviates from C2PA's certificate policy, although it signs: readers with C2PA's trust list refuse it, while
+ * others accept it.
+ */
+export async function profileDeviations(leaf: X509Certificate): Promise<ProfileDeviation[]> {
+  const deviations: ProfileDeviation[] = [];
+  const { c2paClaimSigning } = EXTENDED_KEY_USAGE;
+  if (!leaf.keyUsage?.includes(c2paClaimSigning)) {
+    const problem = 'the extended key usage does not include C2PA claim signing';
+    const remedy = 'have it issued with that usage beside emailProtection or documentSigning';
+    deviations.push({ oid: c2paClaimSigning, problem, remedy });
+  }
+  const { readCertificateFields } = await import('./x509.ts');
+  const level = readCertificateFields(leaf.raw)?.assuranceLevel ?? 1;
+  const { oid, maxDays } = VALIDITY_LIMITS[level];
+  if (leaf.validToDate.getTime() - leaf.validFromDate.getTime() > maxDays * DAY_MS) {
+    const problem = `it is valid for longer than the ${maxDays} days of assurance level ${level}`;
+    deviations.push({ oid, problem, remedy: `have it issued for at most ${maxDays} days` });
+  }
+  if (!leaf.infoAccess?.includes(`${OCSP.name}:`)) {
+    const problem = 'its authority information access names no OCSP responder, so that nobody learns of a revocation';
+    deviations.push({ oid: OCSP.oid, problem, remedy: 'have it issued with the address of a responder' });
+  }
+  return deviations;
 }
 
 async function leafProblems(leaf: X509Certificate): Promise<string[]> {

@@ -19,8 +19,10 @@ const RENEWAL_DAYS = 120;
 const AUTHORITY = { commonName: 'Attestream development authority', organization: 'Attestream development identity' };
 const LEAF = { commonName: 'Attestream development signer', organization: 'Attestream development identity' };
 
-/** One file holds leaf, authority and both keys, so that they always belong together. */
-const FILE_NAME = 'development-identity.pem';
+/** Returns the file of the development identity. It holds leaf, authority and both keys, so that they always belong together. */
+export function developmentIdentityFile(dataDir: string): string {
+  return path.join(dataDir, 'identity', 'development-identity.pem');
+}
 
 /** The contents of the file, each as PEM, in this order. */
 interface IdentityPem {
@@ -37,7 +39,7 @@ interface IdentityPem {
  * `IDENTITY_INVALID` where the file is damaged.
  */
 export async function loadDevelopmentIdentity(dataDir: string, now = new Date()): Promise<SigningIdentity> {
-  const file = path.join(dataDir, 'identity', FILE_NAME);
+  const file = developmentIdentityFile(dataDir);
   try {
     const existing = await readIdentity(file);
     if (existing === null) return identityOf(await createFile(file, await makeIdentity(now)), file);
@@ -145,7 +147,7 @@ function identityOf({ leaf, leafKey }: IdentityPem, file: string): SigningIdenti
   // The authority is the root of this short chain, and roots are left out of signatures.
   const signer = createKeySigner(createPrivateKey(leafKey), 'es256', [certificate.raw]);
   const subject = certificate.subject.replaceAll('\n', ', ');
-  return { signer, kind: 'development', subject, notAfter: certificate.validToDate, file };
+  return { signer, kind: 'development', subject, notAfter: certificate.validToDate, file, deviations: [] };
 }
 
 function expiresWithin(certificate: string, days: number, now: Date): boolean {

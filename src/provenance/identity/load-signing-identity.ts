@@ -2,11 +2,12 @@ import { createPrivateKey, createPublicKey, type KeyObject, X509Certificate } fr
 import { readFile } from 'node:fs/promises';
 import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
+import { itemAt } from '#errors/assert.ts';
 import { problemOf } from '#errors/system-problem.ts';
 import type { SigningAlgorithm } from '../signer.ts';
 import type { SigningIdentity } from '../signing-identity.ts';
-import { certificateProblems } from './certificate-profile.ts';
-import { loadDevelopmentIdentity } from './development-identity.ts';
+import { certificateProblems, profileDeviations } from './certificate-profile.ts';
+import { developmentIdentityFile, loadDevelopmentIdentity } from './development-identity.ts';
 import { algorithmsOfKey, createKeySigner } from './key-signer.ts';
 import { pemBlocks } from './pem.ts';
 
@@ -23,6 +24,13 @@ export function loadSigningIdentity(signing: Config['signing'], dataDir: string)
     passphrase: signing.private_key_passphrase,
     algorithm: signing.algorithm,
   });
+}
+
+/** Returns the files that the identity is loaded from. */
+export function identityFiles({ signing, jobs }: Pick<Config, 'signing' | 'jobs'>): readonly string[] {
+  const { certificate_path: certificatePath, private_key_path: privateKeyPath } = signing;
+  if (certificatePath === undefined || privateKeyPath === undefined) return [developmentIdentityFile(jobs.data_dir)];
+  return [certificatePath, privateKeyPath];
 }
 
 /** The files of an identity, from `signing` of the configuration. */
@@ -42,18 +50,23 @@ async function loadConfiguredIdentity(files: IdentityFiles): Promise<SigningIden
   const chain = certificatesOf(await readPem(files.certificatePath), files.certificatePath);
   const key = privateKeyOf(await readPem(files.privateKeyPath), files);
   const algorithm = chooseAlgorithm(key, files);
-  const now = new Date();
-  const problems = await certificateProblems(chain, createPublicKey(key), algorithm, now);
+  const problems = await certificateProblems(chain, createPublicKey(key), algorithm, new Date());
   if (problems.length > 0) throw invalid(files.certificatePath, problems);
 
-  const [leaf] = chain;
+  const leaf = itemAt(chain, 0);
   const signer = createKeySigner(
     key,
     algorithm,
     withoutRoot(chain).map(({ raw }) => raw),
   );
-  const subject = (leaf?.subject ?? '').replaceAll('\n', ', ');
-  return { signer, kind: 'configured', subject, notAfter: leaf?.validToDate ?? now, file: files.certificatePath };
+  return {
+    signer,
+    kind: 'configured',
+    subject: leaf.subject.replaceAll('\n', ', '),
+    notAfter: new Date(Math.min(...chain.map(({ validToDate }) => validToDate.getTime()))),
+    file: files.certificatePath,
+    deviations: await profileDeviations(leaf),
+  };
 }
 
 async function readPem(file: string): Promise<string> {

@@ -18,6 +18,10 @@ export interface CertificateContents {
   readonly extendedKeyUsages?: readonly string[];
   /** False leaves out the authority key identifier; for tests of the profile check. */
   readonly authorityKeyIdentifier?: boolean;
+  /** The address of an OCSP responder. */
+  readonly ocsp?: string;
+  /** C2PA's assurance level 2, which limits the validity. */
+  readonly assuranceLevel?: 2;
 }
 
 /** The signer of a certificate: a name, and a P-256 key. */
@@ -26,6 +30,10 @@ export interface Issuer {
   readonly organization?: string | undefined;
   readonly privateKey: KeyObject;
 }
+
+/** The extension with C2PA's assurance level, and its value for level 2: an object identifier in DER (C2PA Certificate Policy 0.2). */
+const ASSURANCE_LEVEL = '1.3.6.1.4.1.62558.3';
+const ASSURANCE_LEVEL_2 = '060a2b0601040183e85e0314';
 
 /** Bits of the key usage extension (RFC 5280 §4.2.1.3). */
 export const KEY_USAGE = x509.KeyUsageFlags;
@@ -53,7 +61,7 @@ function distinguishedName({ commonName, organization }: Pick<Issuer, 'commonNam
 }
 
 async function extensionsOf(contents: CertificateContents, issuer: Issuer): Promise<x509.Extension[]> {
-  const { isCa = false, keyUsage, extendedKeyUsages, authorityKeyIdentifier = true } = contents;
+  const { isCa = false, keyUsage, extendedKeyUsages, authorityKeyIdentifier = true, ocsp, assuranceLevel } = contents;
   const issuerKey = publicKeyOf(createPublicKey(issuer.privateKey));
   return [
     new x509.BasicConstraintsExtension(isCa, undefined, true),
@@ -61,6 +69,10 @@ async function extensionsOf(contents: CertificateContents, issuer: Issuer): Prom
     ...(keyUsage === undefined ? [] : [new x509.KeyUsagesExtension(keyUsage, true)]),
     ...(extendedKeyUsages === undefined ? [] : [new x509.ExtendedKeyUsageExtension([...extendedKeyUsages])]),
     ...(authorityKeyIdentifier ? [await x509.AuthorityKeyIdentifierExtension.create(issuerKey)] : []),
+    ...(ocsp === undefined ? [] : [new x509.AuthorityInfoAccessExtension({ ocsp: [ocsp] })]),
+    ...(assuranceLevel === 2
+      ? [new x509.Extension(ASSURANCE_LEVEL, false, Buffer.from(ASSURANCE_LEVEL_2, 'hex'))]
+      : []),
   ];
 }
 
@@ -77,6 +89,8 @@ interface CertificateFields {
   readonly hasAuthorityKeyIdentifier: boolean;
   /** The basic constraints alone; `X509Certificate.ca` of node:crypto looks at the key usage as well. */
   readonly isCa: boolean;
+  /** C2PA's assurance level: 1 where the certificate states none. */
+  readonly assuranceLevel: 1 | 2;
 }
 
 /** Reads the fields of a certificate from its DER. Returns null where it, or one of its extensions, is malformed. */
@@ -88,9 +102,15 @@ export function readCertificateFields(der: Buffer): CertificateFields | null {
       keyUsage: certificate.getExtension(x509.KeyUsagesExtension)?.usages ?? null,
       hasAuthorityKeyIdentifier: certificate.getExtension(x509.AuthorityKeyIdentifierExtension) !== null,
       isCa: certificate.getExtension(x509.BasicConstraintsExtension)?.ca ?? false,
+      assuranceLevel: derOfExtension(certificate, ASSURANCE_LEVEL) === ASSURANCE_LEVEL_2 ? 2 : 1,
     };
   } catch {
     // The library's reason says nothing that an operator could use.
     return null;
   }
+}
+
+/** Returns the value of an extension as DER in hexadecimal digits; empty where there is none. */
+function derOfExtension(certificate: x509.X509Certificate, oid: string): string {
+  return Buffer.from(certificate.getExtension(oid)?.value ?? new ArrayBuffer(0)).toString('hex');
 }

@@ -13,7 +13,8 @@ import { guardedPost } from '#jobs/callback-sender.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import { openCluster } from '#jobs/queue/postgres-engine.ts';
 import { type Notification, NotificationListener } from '#jobs/store/postgres/notifications.ts';
-import type { IdentityDescription } from '#provenance/signing-identity.ts';
+import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
+import { inertSigner } from '../../support/jobs/inert-signer.ts';
 import { createJobsDatabase } from '../../support/jobs/jobs-database.ts';
 import {
   ended,
@@ -29,6 +30,9 @@ import {
 import { startReceiver } from '../../support/servers/callback-receiver.ts';
 import { startPostgres } from '../../support/servers/postgres-server.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
+
+const AHEAD = new Date('2100-01-01');
+const ENDED = new Date('2020-01-01');
 
 const server = await startPostgres({ after });
 
@@ -326,29 +330,42 @@ describe('nodes of which the settings differ', () => {
 
   test('start with another signing identity, and warn of it', async (t) => {
     const url = await createJobsDatabase(server);
-    const [one, two] = [describedIdentity('one'), describedIdentity('two')];
-    const warnings = async (identity: IdentityDescription): Promise<number> => {
+    const warnings = async (certificate: string): Promise<number> => {
       const log = keptLog();
-      const { close } = await openCluster(url, { config: await nodeWith(url, '/one'), signer: { identity }, log });
+      const { signer } = inertSigner(AHEAD, certificate);
+      const { close } = await openCluster(url, { config: await nodeWith(url, '/one'), signer, log });
       t.after(close);
       return log.lines.filter(({ level }) => level === 'warn').length;
     };
-    assert.deepEqual([await warnings(one), await warnings(one), await warnings(two)], [0, 0, 1]);
+    assert.deepEqual([await warnings('one'), await warnings('one'), await warnings('two')], [0, 0, 1]);
+  });
+
+  test('take jobs that sign while one of them has a valid identity, and others always', async (t) => {
+    const url = await createJobsDatabase(server);
+    const start = (role: Config['jobs']['role'], signer?: SignerSupervisor) =>
+      startedJobs(t, { config: nodeConfig(temporaryFolder(), url, { role }), ...(signer && { signer }) });
+    const answerOf = (jobs: Jobs) =>
+      jobs.submit(scripts(['progress 1'])).then(
+        ({ status }) => status,
+        ({ reason }: AppError) => reason,
+      );
+    // What a node knows of the others may be a while old.
+    const answers = (jobs: Jobs, answer: string) => until(async () => (await answerOf(jobs)) === answer);
+    const [one, two] = [inertSigner(ENDED), inertSigner(ENDED)];
+
+    const api = await start('api');
+    await api.submit(scripts(['progress 1']));
+    const all = await start('all', one.signer);
+    const worker = await start('worker', two.signer);
+    for (const jobs of [api, all]) {
+      await answers(jobs, 'NO_VALID_IDENTITY');
+      await jobs.submit(scripts(['progress 1'], { operation: 'verify' }));
+    }
+    two.renew(AHEAD);
+    for (const jobs of [api, all]) await answers(jobs, 'queued');
+    await worker.stop(0);
+    for (const jobs of [api, all]) await answers(jobs, 'NO_VALID_IDENTITY');
+    one.renew(AHEAD);
+    await all.submit(scripts(['progress 1']));
   });
 });
-
-/** An identity as a signer process describes it. */
-function describedIdentity(certificate: string): IdentityDescription {
-  return {
-    name: 'default',
-    key: 0,
-    kind: 'configured',
-    subject: 'CN=Signer',
-    file: `/${certificate}.pem`,
-    algorithm: 'es256',
-    certificateChain: [Buffer.from(certificate).toString('base64')],
-    signatureSizeBytes: 64,
-    notAfter: '2040-01-01T00:00:00.000Z',
-    exposedKey: null,
-  };
-}

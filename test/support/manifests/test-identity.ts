@@ -18,8 +18,8 @@ export interface TestIdentityWishes {
   readonly leaf?: Partial<CertificateContents>;
   /** The leaf certifies itself (with a P-256 key only). */
   readonly selfSigned?: boolean;
-  /** Puts an intermediate authority between root and leaf. */
-  readonly intermediate?: boolean;
+  /** Puts an intermediate authority between root and leaf; its end, where it is not that of the others. */
+  readonly intermediate?: boolean | { readonly notAfter: Date };
 }
 
 /** An authority made for tests, and a leaf of it. */
@@ -50,7 +50,9 @@ export function testKey(algorithm: SigningAlgorithm): KeyObject {
 export async function testIdentity(wishes: TestIdentityWishes = {}): Promise<TestIdentity> {
   const { algorithm = 'es256', key: privateKey = testKey(algorithm), intermediate = false } = wishes;
   const root = await authority('Test root');
-  const issuing = intermediate ? await authority('Test intermediate', root) : root;
+  const issuing = intermediate
+    ? await authority('Test intermediate', root, intermediate === true ? {} : intermediate)
+    : root;
   const contents: CertificateContents = {
     commonName: 'Test signer',
     organization: 'Attestream tests',
@@ -89,15 +91,21 @@ interface TestAuthority {
   readonly chain: readonly Buffer[];
 }
 
-async function authority(commonName: string, parent?: TestAuthority): Promise<TestAuthority> {
+async function authority(
+  commonName: string,
+  parent?: TestAuthority,
+  wishes: Partial<CertificateContents> = {},
+): Promise<TestAuthority> {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const issuer = { commonName, organization: 'Attestream tests', privateKey };
   const keyUsage = KEY_USAGE.keyCertSign | KEY_USAGE.cRLSign;
-  const contents = { commonName, organization: 'Attestream tests', publicKey, ...validity(), isCa: true, keyUsage };
+  const subject = { commonName, organization: 'Attestream tests' };
+  const contents = { ...subject, publicKey, ...validity(), isCa: true, keyUsage, ...wishes };
+  const issuer = { ...subject, privateKey };
   const certificate = await issueCertificate(contents, parent?.issuer ?? issuer);
   return { issuer, chain: [certificate, ...(parent?.chain ?? [])] };
 }
 
+/** So long that nobody is warned of its end. */
 function validity(): { notBefore: Date; notAfter: Date } {
-  return { notBefore: new Date(Date.now() - DAY_MS), notAfter: new Date(Date.now() + DAY_MS) };
+  return { notBefore: new Date(Date.now() - DAY_MS), notAfter: new Date(Date.now() + 60 * DAY_MS) };
 }

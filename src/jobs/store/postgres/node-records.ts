@@ -8,7 +8,15 @@ export interface NodeSettings {
   /** Roots of outputs by their configuration keys. */
   readonly outputRoots: Readonly<Record<string, string>>;
   /** Signing identity; null on nodes that do not sign. */
-  readonly identity: { readonly subject: string; readonly certificateSha256: string } | null;
+  readonly identity: NodeIdentity | null;
+}
+
+/** The signing identity of a node. */
+export interface NodeIdentity {
+  readonly subject: string;
+  readonly certificateSha256: string;
+  /** As in ISO 8601; absent on nodes of releases that do not record it. */
+  readonly notAfter?: string;
 }
 
 /** A node that shares the database. */
@@ -36,23 +44,41 @@ export async function registerNode(
 ): Promise<readonly SeenNode[]> {
   await sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.nodeRegistration})`.execute(db);
   await db.deleteFrom('nodes').where('seen_at_ms', '<', sql<number>`${POSTGRES_NOW_MS} - ${expiryMs}`).execute();
-  const rows = await db.selectFrom('nodes').selectAll().where('node_id', '!=', node.nodeId).execute();
-  const others = rows.map(({ node_id: nodeId, name, settings, seen_at_ms: seenAtMs }) => ({
+  const others = await otherNodes(db, node, expiryMs);
+  if (mayJoin(others)) await recordHeartbeat(db, node);
+  return others;
+}
+
+/** Returns the other nodes that were seen within `expiryMs`. */
+export async function otherNodes(
+  db: Database,
+  { nodeId: ownId }: Pick<NodeRecord, 'nodeId'>,
+  expiryMs: number,
+): Promise<readonly SeenNode[]> {
+  const rows = await db
+    .selectFrom('nodes')
+    .selectAll()
+    .where('node_id', '!=', ownId)
+    .where('seen_at_ms', '>=', sql<number>`${POSTGRES_NOW_MS} - ${expiryMs}`)
+    .execute();
+  return rows.map(({ node_id: nodeId, name, settings, seen_at_ms: seenAtMs }) => ({
     nodeId,
     name,
     settings: JSON.parse(settings) as NodeSettings,
     seenAtMs,
   }));
-  if (mayJoin(others)) await recordHeartbeat(db, node);
-  return others;
 }
 
-/** Records that a node is alive, also when its record was deleted because it could not reach the database. */
+/**
+ * Records that a node is alive, with its settings as they are now: also when its record was deleted because it could not reach the
+ * database.
+ */
 export async function recordHeartbeat(db: Database, { nodeId, name, settings }: NodeRecord): Promise<void> {
+  const seen = { settings: JSON.stringify(settings), seen_at_ms: POSTGRES_NOW_MS };
   await db
     .insertInto('nodes')
-    .values({ node_id: nodeId, name, settings: JSON.stringify(settings), seen_at_ms: POSTGRES_NOW_MS })
-    .onConflict((row) => row.column('node_id').doUpdateSet({ seen_at_ms: POSTGRES_NOW_MS }))
+    .values({ node_id: nodeId, name, ...seen })
+    .onConflict((row) => row.column('node_id').doUpdateSet(seen))
     .execute();
 }
 
