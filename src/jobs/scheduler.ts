@@ -7,6 +7,7 @@ import type { JobReport, RunReport } from '#telemetry/run-report.ts';
 import type { WorkerPool } from '#workers/worker-pool.ts';
 import type { DependencyProbes } from './dependencies.ts';
 import { type InputAttempt, NO_PROGRESS, NOTHING_RUNNING, type RunningProgress } from './job.ts';
+import { HangWatch } from './outages/hang-watch.ts';
 import { type Outage, Outages } from './outages/outages.ts';
 import type { JobEngine, JobQueue, LeaseRequest } from './queue/job-queue.ts';
 import { failedEntry } from './result-entries.ts';
@@ -31,8 +32,6 @@ export const MAX_EXTRA_SLOTS = 2;
 
 /** An extra input may start when all slots are taken and none became free for this long. */
 const STALL_TIMEOUT_MS = 1_000;
-
-const HOUR_MS = 3_600_000;
 
 /** The environment of a scheduler. */
 export interface SchedulerOptions {
@@ -81,6 +80,7 @@ export class Scheduler {
   readonly #draining = new AbortController();
   readonly #stopping = new AbortController();
   #renewals: NodeJS.Timeout | undefined;
+  #hangs: HangWatch | undefined;
   #renewing: Promise<void> | null = null;
   #stall: NodeJS.Timeout | undefined;
   /** Leases that are under way, and the inputs that they may return. */
@@ -106,6 +106,7 @@ export class Scheduler {
   /** Starts queued inputs, and looks for others from then on. Throws when the store cannot be used. */
   async begin(): Promise<void> {
     await this.#recount.value();
+    this.#hangs = new HangWatch(this.#runs, this.#outages);
     this.#renewals = setInterval(() => {
       this.#renewing ??= this.#renew().finally(() => {
         this.#renewing = null;
@@ -146,6 +147,7 @@ export class Scheduler {
   async stop(graceMs: number): Promise<void> {
     this.#draining.abort();
     this.#outages.stop();
+    this.#hangs?.stop();
     clearTimeout(this.#stall);
     const grace = new AbortController();
     const elapsed = sleep(graceMs, undefined, { signal: grace.signal }).catch(() => undefined);
@@ -208,13 +210,13 @@ export class Scheduler {
   /** Returns the next lease beside those that are under way; null when none may be. All its inputs may be of one job. */
   #nextRequest(): LeaseRequest | null {
     const { maxRunningInputs, maxRunningInputsPerJob, maxRunningJobs } = this.#options;
-    const bounds = this.#outages.bounds([...this.#runs].map(({ lease }) => lease.needs));
+    const { count: allowed, ...outageFilter } = this.#outageBounds();
     const counts = this.#runningByJob();
     const free = maxRunningInputs - this.running - this.#requested;
     const freeJobs = maxRunningJobs - counts.size - this.#requested;
     const below = [...counts].filter(([, count]) => count + this.#requested < maxRunningInputsPerJob);
     const freePerJob = maxRunningInputsPerJob - Math.max(0, ...below.map(([, count]) => count)) - this.#requested;
-    const count = Math.min(free, freePerJob, freeJobs > 0 ? freeJobs : free, bounds.count - this.#requested);
+    const count = Math.min(free, freePerJob, freeJobs > 0 ? freeJobs : free, allowed - this.#requested);
     if (count <= 0 || (freeJobs <= 0 && below.length === 0)) return null;
     const belowIds = below.map(([jobId]) => jobId);
     return {
@@ -222,13 +224,13 @@ export class Scheduler {
       onlyJobs: freeJobs > 0 ? null : belowIds,
       withoutJobs: [...counts.keys()].filter((jobId) => !belowIds.includes(jobId)),
       withoutCallers: [],
-      ...this.#outageFilter(bounds),
+      ...outageFilter,
     };
   }
 
-  #outageFilter({ withoutDependencies }: { readonly withoutDependencies: readonly string[] }) {
-    const overdueBefore = new Date(Date.now() - this.#options.outageHours * HOUR_MS).toISOString();
-    return { withoutDependencies, overdueBefore };
+  /** Returns what may be leased while dependencies are away. */
+  #outageBounds() {
+    return this.#outages.bounds([...this.#runs].map(({ lease }) => lease.needs));
   }
 
   /** Returns the number of slots that each running job has. */
@@ -261,9 +263,10 @@ export class Scheduler {
     if (this.running >= maxRunningInputs + MAX_EXTRA_SLOTS || counts.size >= maxRunningJobs) return;
     const callers = [...this.#runs].flatMap(({ lease, hasSlot }) => (hasSlot ? (lease.caller ?? []) : []));
     const withoutJobs = [...counts.keys()];
-    const filter = this.#outageFilter(this.#outages.bounds([...this.#runs].map(({ lease }) => lease.needs)));
+    const { count: allowed, ...outageFilter } = this.#outageBounds();
+    if (allowed <= 0) return;
     this.#track(
-      this.#lease({ count: 1, onlyJobs: null, withoutJobs, withoutCallers: [...new Set(callers)], ...filter }),
+      this.#lease({ count: 1, onlyJobs: null, withoutJobs, withoutCallers: [...new Set(callers)], ...outageFilter }),
     );
   }
 

@@ -27,6 +27,7 @@ function outagesOf(away: ReadonlySet<string>) {
       minPauseMs: () => 0,
     },
     log: NO_LOG,
+    outageHours: 24,
     changed: () => {
       changes += 1;
     },

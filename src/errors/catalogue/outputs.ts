@@ -69,6 +69,12 @@ export const placementErrors = {
       `"${path}" needs ${neededBytes} bytes and 1 MiB to spare, and its file system has ${freeBytes} free. Free disk space, and submit the input again.`,
     { class: 'outage', dependencies: ['output_folder'] },
   ),
+  FOLDER_HANGS: entry<{ problem: string }>(
+    'PROCESSING_FAILED',
+    ({ problem }) =>
+      `The input made no progress, and a folder that it needs cannot be used: ${problem}. The operator looks at the file system.`,
+    { class: 'outage', dependencies: ['input_folder', 'output_folder', 'scratch_folder'] },
+  ),
   OUTPUT_DISK_FILLED: entry<{ path: string; problem: string }>(
     'PROCESSING_FAILED',
     ({ path, problem }) => `"${path}" could not be written to its end: ${problem}. Free disk space.`,

@@ -1,10 +1,13 @@
 import { type Backoff, backoffMs } from '#concurrency/retry.ts';
-import type { AppError, AppErrorData } from '#errors/app-error.ts';
+import { AppError, type AppErrorData } from '#errors/app-error.ts';
+import type { DependencyKind } from '#errors/entry.ts';
 import type { Log } from '#telemetry/logger.ts';
 import { causesOf, type DependencyProbes, dependencyOf } from '../dependencies.ts';
 
 /** Pauses between probes of a dependency that is away. */
 const BACKOFF: Backoff = { firstMs: 1_000, maxMs: 60_000 };
+
+const HOUR_MS = 3_600_000;
 
 /** The interval in which an outage that goes on is logged again, in milliseconds. */
 const REPORT_INTERVAL_MS = 60_000;
@@ -35,6 +38,8 @@ interface OpenOutage extends Outage {
 interface OutagesOptions {
   readonly probes: DependencyProbes;
   readonly log: Log;
+  /** Hours for which an input waits for a dependency that is away (`jobs.outage_hours`). */
+  readonly outageHours: number;
   /** Called when inputs may be leased that were left out. */
   readonly changed: () => void;
   readonly backoff?: Backoff;
@@ -73,6 +78,23 @@ export class Outages {
     return cause === undefined ? null : this.#begin(cause, error);
   }
 
+  /**
+   * Looks whether a folder hangs that an input needs which makes no progress. Returns its error where one cannot be used. A
+   * process that hangs in a network file system says nothing by itself.
+   */
+  async heldUpBy(needs: readonly string[]): Promise<AppError | null> {
+    for (const id of needs) {
+      const dependency = dependencyOf(id);
+      if (dependency === null || !FOLDERS.has(dependency.kind)) continue;
+      const problem = await this.#options.probes.problemOf(dependency);
+      if (problem === null) continue;
+      const error = new AppError('FOLDER_HANGS', { problem });
+      this.#begin(id, error);
+      return error;
+    }
+    return null;
+  }
+
   /** Records that an input succeeded, and so used what it needs. */
   passed(needs: readonly string[]): void {
     for (const dependency of needs) {
@@ -87,11 +109,12 @@ export class Outages {
   }
 
   /**
-   * Returns the dependencies that nothing may be leased for, and how many inputs may be leased at most: `running` has the needs
-   * of those that run.
+   * Returns the dependencies that nothing may be leased for but what has waited for too long, and how many inputs may be leased at
+   * most. `running` has the needs of those that run.
    */
   bounds(running: readonly (readonly string[])[]): {
     readonly withoutDependencies: readonly string[];
+    readonly overdueBefore: string;
     readonly count: number;
   } {
     const withoutDependencies: string[] = [];
@@ -101,7 +124,16 @@ export class Outages {
       if (free <= 0) withoutDependencies.push(dependency);
       else count = Math.min(count, free);
     }
-    return { withoutDependencies, count };
+    return { withoutDependencies, overdueBefore: this.#overdueBefore.toISOString(), count };
+  }
+
+  /** Tells whether an input that has waited since a time (ISO 8601) has waited for too long. */
+  isOverdue(since: string): boolean {
+    return Date.parse(since) < this.#overdueBefore.getTime();
+  }
+
+  get #overdueBefore(): Date {
+    return new Date(Date.now() - this.#options.outageHours * HOUR_MS);
   }
 
   stop(): void {
@@ -176,6 +208,8 @@ export class Outages {
     return dependency === null ? null : await this.#options.probes.problemOf(dependency);
   }
 }
+
+const FOLDERS: ReadonlySet<DependencyKind> = new Set(['input_folder', 'output_folder', 'scratch_folder']);
 
 /** Nothing is held back any more when more inputs than this could try at once. */
 const MAX_TRIALS = 8;

@@ -21,7 +21,10 @@ const CANCELLED = Symbol('cancelled');
 export class InputRun {
   readonly lease: LeasedInput;
   readonly abort = new AbortController();
-  progress: ByteProgress = NO_PROGRESS;
+  /** The error of the folder that hangs, because of which it was stopped; null where none was. */
+  heldUpBy: AppError | null = null;
+  #progress: ByteProgress = NO_PROGRESS;
+  #progressedAtMs = performance.now();
   /** False when its slot is free for another input: it has finished, or waits for a signature. */
   hasSlot = true;
   /** True while it waits for a signature, and has no slot. */
@@ -29,6 +32,26 @@ export class InputRun {
 
   constructor(lease: LeasedInput) {
     this.lease = lease;
+  }
+
+  get progress(): ByteProgress {
+    return this.#progress;
+  }
+
+  set progress(progress: ByteProgress) {
+    this.#progress = progress;
+    this.#progressedAtMs = performance.now();
+  }
+
+  /** Milliseconds without progress. */
+  get idleMs(): number {
+    return performance.now() - this.#progressedAtMs;
+  }
+
+  /** Stops the run because a folder hangs that it needs. */
+  holdUp(error: AppError): void {
+    this.heldUpBy = error;
+    this.abort.abort(error);
   }
 
   /** Stops the run; it ends as cancelled, unless it had succeeded. */
@@ -49,8 +72,6 @@ interface RunnerOptions {
   readonly outputPaths: OutputPathRegistries;
   readonly queue: Pick<JobQueue, 'isShared' | 'mayCommit'>;
   readonly outages: Outages;
-  /** Hours for which an input waits for a dependency that is away (`jobs.outage_hours`). */
-  readonly outageHours: number;
   /** Called after each run. */
   readonly runEnded: (report: RunReport) => void;
 }
@@ -80,8 +101,10 @@ export class InputRunner {
     const { lease } = run;
     const startedAtMs = Date.now();
     const result = await this.#runInWorker(run, request, awaitsSignature);
-    if (MAY_LEAVE_STAGINGS.has(result.type)) await clearStagings(lease);
-    const error = 'error' in result && result.error !== null ? AppError.fromData(result.error) : null;
+    // The service must not touch a folder that hangs: the next start clears it.
+    if (MAY_LEAVE_STAGINGS.has(result.type) && run.heldUpBy === null) await clearStagings(lease);
+    const failure = 'error' in result && result.error !== null ? AppError.fromData(result.error) : null;
+    const error = failure ?? (result.type === 'aborted' ? run.heldUpBy : null);
     const end = (await this.#waitingFor(error, lease)) ?? this.#endOf(run, result);
     runEnded(reportOf({ lease, request, startedAtMs, end, result, progress: run.progress }));
     if ('entry' in end && end.entry.status === 'succeeded') outages.passed(lease.needs);
@@ -92,13 +115,13 @@ export class InputRunner {
 
   /** Returns how an input is handed in that met an outage; null where it met none, or has waited for too long. */
   async #waitingFor(error: AppError | null, lease: LeasedInput): Promise<ReleasedInput | null> {
-    const { outages, outageHours } = this.#options;
+    const { outages } = this.#options;
     const met = error === null ? null : await outages.meet(error, lease.needs);
     if (error === null || met === null) return null;
     const { dependency, isAlone } = met;
     const now = new Date();
     const since = lease.waiting?.dependency === dependency ? lease.waiting.since : now.toISOString();
-    if (Date.parse(since) < now.getTime() - outageHours * HOUR_MS) return null;
+    if (outages.isOverdue(since)) return null;
     const needs = lease.needs.includes(dependency) ? lease.needs : [...lease.needs, dependency];
     const retryAt = isAlone ? now.getTime() + FIT_INTERVAL_MS : null;
     return { lease, reason: 'outage', dependency, since, error: error.toData(), needs, retryAt };
@@ -241,8 +264,6 @@ function entryOf(lease: InputAttempt, result: RunResult): ResultEntry {
  * is its result.
  */
 const RETRY_DELAYS_MS = [1_000, 4_000, 15_000];
-
-const HOUR_MS = 3_600_000;
 
 /** The pause of an input that does not fit on a disk that has room for others, in milliseconds. */
 const FIT_INTERVAL_MS = 30_000;
