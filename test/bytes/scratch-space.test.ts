@@ -63,7 +63,8 @@ describe('a scratch space', () => {
     const disk = await openSmallDisk(8 * 1024 * 1024);
     t.after(() => disk.cleanUp());
     const small = new ScratchSpace({ dir: disk.path, dataDir: '/data' }, key);
-    await refuses('SCRATCH_FULL', small.reserve('large', 9 * 1024 * 1024));
+    await refuses('SCRATCH_FULL', small.reserve('large', 7.5 * 1024 * 1024));
+    await refuses('SCRATCH_EXCEEDS_DISK', small.reserve('huge', Number.MAX_SAFE_INTEGER));
     const first = await small.reserve('first', 4 * 1024 * 1024);
     await refuses('SCRATCH_FULL', small.reserve('second', 4 * 1024 * 1024));
     await writeFile(first.path, Buffer.alloc(4 * 1024 * 1024, 1));

@@ -273,7 +273,7 @@ describe('a disk without room for a folder', () => {
       const target = small.folderDestination(null, 'talk');
       await (await fill(await small.stageFolder(target, 1, key, never), OLD)).commit(never);
       const staged = await small.stageFolder(target, 1, key, never);
-      await refuses('OUTPUT_FAILED', async () => {
+      await refuses('OUTPUT_DISK_FILLED', async () => {
         for (let index = 0; index < 16; index += 1) {
           const part = await staged.create(`v/${index}.m4s`, never);
           await part.write(Buffer.alloc(MIB), 0, never);

@@ -218,7 +218,7 @@ describe('a disk without room', () => {
       const small = new LocalSink({ baseDir: disk.path, dataDir });
       const destination = small.fileDestination(null, 'a.mp4');
       await refuses('OUTPUT_DISK_FULL', () => small.stageFile(destination, 8 * MIB, key, never));
-      await refuses('OUTPUT_DISK_FULL', () => small.stageFile(destination, Number.MAX_SAFE_INTEGER, key, never));
+      await refuses('OUTPUT_EXCEEDS_DISK', () => small.stageFile(destination, Number.MAX_SAFE_INTEGER, key, never));
       assert.deepEqual(await readdir(disk.path), []);
       await (await small.stageFile(destination, 4 * MIB, key, never)).discard();
     } finally {
@@ -231,7 +231,7 @@ describe('a disk without room', () => {
     try {
       const small = new LocalSink({ baseDir: disk.path, dataDir });
       const staged = await small.stageFile(small.fileDestination(null, 'a.mp4'), 1, key, never);
-      await refuses('OUTPUT_FAILED', async () => {
+      await refuses('OUTPUT_DISK_FILLED', async () => {
         for (let position = 0; position < 16 * MIB; position += MIB)
           await staged.write(Buffer.alloc(MIB), position, never);
       });
