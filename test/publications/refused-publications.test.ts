@@ -209,3 +209,17 @@ describe('a file whose name is not the one that its address says', () => {
     });
   }
 });
+
+describe('a folder of the name that an address says is refused', () => {
+  const folder = empty('init.mp4', '1.m4s', '2.m4s/index.html');
+
+  test('for a gap', async () => {
+    const gap = hls('#EXT-X-MAP:URI="init.mp4"', ...segments('1.m4s'), '#EXT-X-GAP', ...segments('2.m4s'));
+    await assertRefused('PLAYLIST_AMBIGUOUS', { 'p.m3u8': gap, ...folder }, {}, 9);
+  });
+
+  test('for the segment behind the last one', async () => {
+    const template = '<SegmentTemplate initialization="init.mp4" media="$Number$.m4s" duration="10"/>';
+    await assertRefused('PLAYLIST_AMBIGUOUS', { 'm.mpd': mpd(period(template)), ...folder });
+  });
+});

@@ -9,13 +9,20 @@ import { foldedPath } from '../presentation/presentation.ts';
 export class ServedNames {
   /** All folders that files lie in, however deep, but for the root. */
   readonly folders: ReadonlySet<string>;
-  readonly #byFolded: ReadonlyMap<string, readonly string[]>;
+  readonly #byFolded = new Map<string, string[]>();
 
   constructor(paths: Iterable<string>) {
     const files = [...paths];
     this.folders = foldersIn(files);
-    const folders = Array.from(this.folders, (path) => `${path}/`);
-    this.#byFolded = Map.groupBy([...files, ...folders], (name) => foldedPath(name.replace(/\/$/, '')));
+    for (const path of files) this.#add(path, path);
+    for (const path of this.folders) this.#add(path, `${path}/`);
+  }
+
+  #add(path: string, name: string): void {
+    const folded = foldedPath(path);
+    const known = this.#byFolded.get(folded);
+    if (known === undefined) this.#byFolded.set(folded, [name]);
+    else known.push(name);
   }
 
   /** Returns a file, or a folder with a slash at its end, that servers may send for `path`, but for the file at `own`. */
@@ -31,5 +38,12 @@ export class ServedNames {
 
 /** Returns all folders that files lie in, however deep, but for the root. */
 export function foldersIn(paths: Iterable<string>): Set<string> {
-  return new Set(Array.from(paths, (path) => [...foldersAbove(path)]).flat());
+  const folders = new Set<string>();
+  for (const path of paths) {
+    for (const folder of foldersAbove(path)) {
+      if (folders.has(folder)) break;
+      folders.add(folder);
+    }
+  }
+  return folders;
 }
