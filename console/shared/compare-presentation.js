@@ -3,6 +3,7 @@
 import {
   base64,
   digestOfList,
+  foldedPath,
 
   listPlaylists,
 
@@ -17,8 +18,9 @@ import {
 /**
  * Compares the playlists of a folder with a signed presentation: each has to be a signed one, with the files that it names.
  * The folder may be one above or below the one that was signed. A signed playlist that is not there is no difference,
- * unless one that is there names it, or a media playlist stands alone and a playlist that may have named it is missing. `otherPaths` are those of
- * playlists that are there and are not compared.
+ * unless one that is there names it, a folder has its name, of which servers send a page, or a media playlist stands alone and a
+ * playlist that may have named it is missing. `otherPaths` are those of playlists that are there and are not compared, and those of
+ * folders, with a slash at their end.
  */
 export function comparePresentation(
   signed              ,
@@ -68,10 +70,13 @@ function compareAt(
   const needed = new Set(playlists.flatMap(({ names }) => names.map(uriOf)));
   const lost = absent.filter((uri) => needed.has(uri));
   differences.push(...lost.map((playlist) => ({ part: 'playlist', kind: 'missing', playlist })         ));
+  const others = new Set(otherPaths.map((path) => foldedPath(uriOf(path) ?? '')));
+  const replaced = new Set(absent.filter((uri) => !needed.has(uri) && others.has(foldedPath(`${uri}/`))));
+  differences.push(...[...replaced].map((playlist) => ({ part: 'playlist', kind: 'altered', playlist })         ));
   const standsAlone = playlists.some(({ isEntry, isHlsMedia }) => isEntry && isHlsMedia);
   const parent = standsAlone ? absent.find((uri) => /\.m3u8?$/i.test(uri)) : undefined;
   if (parent !== undefined) differences.push({ part: 'playlist', kind: 'missing', playlist: parent });
-  return { differences, absent: absent.filter((uri) => !needed.has(uri)) };
+  return { differences, absent: absent.filter((uri) => !needed.has(uri) && !replaced.has(uri)) };
 }
 
 function compareDigest(signed                    , playlists                             )                         {

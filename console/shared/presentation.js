@@ -34,6 +34,14 @@ const DIGEST_SIZE_BYTES = 32;
 
 /** A digest over the list, where the list is too long for a manifest. */
 
+/** Returns what is equal for paths that some servers take for one: with letters composed, in capitals, without empty segments. */
+export function foldedPath(path        )         {
+  return path
+    .replace(/^\/+|\/+(?=\/)/g, '')
+    .normalize('NFC')
+    .toUpperCase();
+}
+
 /** Bytes of the list in a manifest; where it takes more, a digest stands instead of it. */
 const MAX_LIST_BYTES = 8 * 1024;
 

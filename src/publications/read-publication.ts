@@ -67,11 +67,11 @@ export async function readMatchedPublication(
   const playlists = await readPlaylists(folder, index, matched.playlists, signal);
   refuseUnsignable(playlists);
   const listings = listingsOf(playlists, index);
+  // A gap is not played, so its file is not signed with the fragments: it is carried like any other one.
+  const gaps = playlists.flatMap((playlist) => gapsOf(playlist, index));
   const unknown = refuseAmbiguous(playlists, index);
   checkRanges(listings, index);
   const { signed, warnings } = signedListings(listings, playlists.flatMap(wholeFilesOf), matched);
-  // A gap is not played, so its file is not signed with the fragments: it is carried like any other one.
-  const gaps = playlists.flatMap((playlist) => gapsOf(playlist, index));
   const named = new Set([...pathsOfPlaylists(playlists), ...listings.flatMap(pathsOf), ...gaps]);
 
   const listed = mergeListings(signed);

@@ -26,6 +26,25 @@ describe('a page that lists a directory', () => {
     }
   });
 
+  test('is HTML text, and no media that holds a title', () => {
+    const title = '<title>Index of /a/</title>';
+    for (const beginning of [
+      '\0\0\0\x20free',
+      'ID3',
+      'WEBVTT\n\nNOTE ',
+      '<html>\0',
+      '<?xml version="1.0"?><tt>',
+      '<tt>',
+    ]) {
+      assert.equal(listed(`${beginning}${title}`), null, beginning);
+    }
+    const declared =
+      '<?xml version="1.0" encoding="utf-8"?>\n<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.1//EN">\n<html>';
+    for (const beginning of [declared, '<!DOCTYPE HTML>\n<html>', '\uFEFF\r\n<HTML lang="en">', '<head>']) {
+      assert.deepEqual(listed(`${beginning}${title}`), [], beginning);
+    }
+  });
+
   test('tells sizes to the byte or not at all', () => {
     const line = (size: string): string => page(`<a href="a.mp4">a.mp4</a>   21-Nov-2026 15:00   ${size}\r\n`);
     assert.deepEqual(listed(line('1234567')), [['a.mp4', false, 1234567]]);

@@ -22,7 +22,7 @@ const INIT = 'init-stream0.m4s';
 const VIDEO = 'media_0.m3u8';
 const MPD = 'manifest.mpd';
 const HOST = 'http://media.example/show/';
-const patterns = { playlist: '{*.mpd,*.m3u8}', init: '*init*', frag: '*chunk*' };
+const patterns = { playlist: '{*.mpd,*.m3u8}', init: '*init*', frag: '**/*chunk*' };
 const made: Files = Object.fromEntries(
   Object.entries(filesAt(makeFfmpegDash(makeFilm(home), join(home, 'dash'), OPTIONS))).map(([path, bytes]) => [
     path,
@@ -94,6 +94,28 @@ const AMBIGUOUS: Readonly<Record<string, Edit>> = {
     namedBy('chunk-', 'chunk+'),
     beside(FIRST.replace('chunk-', 'chunk ')),
   ),
+  'letters that files compose otherwise': namedBy('chunk-', `chunk-${NFD}-`, `chunk-${NFC}-`),
+  'capitals that the name of a file has not': allOf(renamed(FIRST, FIRST.toUpperCase())),
+  'an encoded space that a file has as it is written': namedBy('chunk-', 'chunk%20'),
+  'a query that a file has in its name': allOf(
+    renamed(FIRST, `${FIRST}?v=1`),
+    inPlaylists((text) => text.replaceAll('.m4s', '.m4s?v=1')),
+  ),
+  'a plus for a space in the name of a file': namedBy('chunk-', 'chunk ', 'chunk+'),
+  'a per cent sign that encodes nothing': namedBy('chunk-', 'chunk%-'),
+  'two slashes where the folder has one': namedBy('chunk-', 'media/chunk-', 'media//chunk-'),
+  'a folder, which servers send a page of': allOf(renamed(FIRST, 'other'), beside(`${FIRST}/index.html`)),
+  'a file that a folder differs from by capitals': beside(`${FIRST.toUpperCase()}/index.html`),
+  'a file in a folder that another differs from by capitals': allOf(
+    namedBy('chunk-', 'media/chunk-'),
+    beside(`Media/${FIRST}`),
+  ),
+};
+
+/** The same of playlists that players are given the address of. */
+const AMBIGUOUS_ENTRIES: Readonly<Record<string, Edit>> = {
+  'a folder whose name differs by capitals': beside(`${MPD.toUpperCase()}/index.html`),
+  'a folder whose name composes letters otherwise': allOf(renamed(MPD, `${NFD}.mpd`), beside(`${NFC}.mpd/index.html`)),
 };
 
 const HONEST: Readonly<Record<string, Edit>> = {
@@ -102,7 +124,9 @@ const HONEST: Readonly<Record<string, Edit>> = {
     namedBy('chunk-', 'chunk '),
     inPlaylists((text, path) => (path === MPD ? text.replaceAll('chunk ', 'chunk%20') : text)),
   ),
-  'letters with accents': namedBy('chunk-', `chunk-${NFD}-`, `chunk-${NFC}-`),
+  'composed letters with accents': namedBy('chunk-', `chunk-${NFC}-`, encodeURI(`chunk-${NFC}-`)),
+  'letters with accents apart, as files have them': namedBy('chunk-', `chunk-${NFD}-`),
+  'folders beside files, and of other names': allOf(namedBy('chunk-', 'media/chunk-'), beside('media.old/index.html')),
   'a plus in names': namedBy('chunk-', 'chunk+'),
   'one query on every address': inPlaylists((text) => text.replaceAll('.m4s', '.m4s?v=1')),
   'addresses that begin with a dot': inPlaylists((text, path) =>
@@ -121,30 +145,35 @@ const HONEST: Readonly<Record<string, Edit>> = {
   ),
 };
 
-describe('a publication is ambiguous, and cannot be signed, whose playlists name', () => {
-  for (const [name, edit] of Object.entries(AMBIGUOUS)) {
-    test(name, async () => {
-      const files = edit(signed);
-      const folder = writeFiles(join(home, `case-${count++}`, 'show'), files);
-      const { verification } = await verifyInput({ type: 'local_folder_path', path: folder }, join(folder, '..'));
-      const { state, summary, publication } = verification;
-      assert.equal(state, 'invalid', JSON.stringify({ summary, publication }));
-      const found = publication?.first.filter(({ kind, part }) => kind === 'ambiguous' && part === 'playlist') ?? [];
-      assert.ok(found.length > 0, JSON.stringify({ summary, publication }));
-      assert.ok(
-        found.every(({ file, line, problem }) => isPlaylist(file ?? '') && (line ?? 0) > 0 && problem !== undefined),
-        JSON.stringify(found),
-      );
-      assert.doesNotMatch(JSON.stringify(found), /v=\d[^.]*server/);
-      await assert.rejects(readPublication(folderOf(files), patterns, signal), isAmbiguous);
-    });
-  }
-
-  test('a host in capitals and in small letters', async () => {
-    const files = inVideo(INIT, `${HOST.replace('media', 'MEDIA')}${INIT}`)(signed);
-    await assert.rejects(readPublication(folderOf(files, HOST), patterns, signal), isAmbiguous);
+for (const [cases, edits] of [
+  ['whose playlists name', AMBIGUOUS],
+  ['where beside an entry there is', AMBIGUOUS_ENTRIES],
+] as const) {
+  describe(`a publication is ambiguous, and cannot be signed, ${cases}`, () => {
+    for (const [name, edit] of Object.entries(edits)) test(name, () => assertAmbiguous(edit));
   });
+}
+
+test('a publication is ambiguous, and cannot be signed, whose playlists name a host in capitals and in small letters', async () => {
+  const files = inVideo(INIT, `${HOST.replace('media', 'MEDIA')}${INIT}`)(signed);
+  await assert.rejects(readPublication(folderOf(files, HOST), patterns, signal), isAmbiguous);
 });
+
+async function assertAmbiguous(edit: Edit): Promise<void> {
+  const files = edit(signed);
+  const folder = writeFiles(join(home, `case-${count++}`, 'show'), files);
+  const { verification } = await verifyInput({ type: 'local_folder_path', path: folder }, join(folder, '..'));
+  const { state, summary, publication } = verification;
+  assert.equal(state, 'invalid', JSON.stringify({ summary, publication }));
+  const found = publication?.first.filter(({ kind, part }) => kind === 'ambiguous' && part === 'playlist') ?? [];
+  assert.ok(found.length > 0, JSON.stringify({ summary, publication }));
+  assert.ok(
+    found.every(({ file, line, problem }) => isPlaylist(file ?? '') && (line ?? 0) > 0 && problem !== undefined),
+    JSON.stringify(found),
+  );
+  assert.doesNotMatch(JSON.stringify(found), /v=\d[^.]*server/);
+  await assert.rejects(readPublication(folderOf(files), patterns, signal), isAmbiguous);
+}
 
 function isAmbiguous(error: unknown): boolean {
   return error instanceof AppError && error.reason === 'PLAYLIST_AMBIGUOUS';

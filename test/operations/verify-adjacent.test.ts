@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { filesAt } from '../support/publications/make-folder.ts';
 import { makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
-import { asserted, type Files, home, signedOf, TIMESCALE, verified } from './unsigned-playlists.ts';
+import { asserted, type Files, hls, home, signedOf, TIMESCALE, verified } from './unsigned-playlists.ts';
 
 // Files directly beside the segments that an MPD lists: players count segments by durations, and some count one more.
 
@@ -28,6 +28,9 @@ const closed = open.replace('-1', '5');
 const signed = await signedOf(files, MPD);
 const foreign = files['chunk-stream1-00001.m4s'] as Buffer;
 const chunk = (number: number): string => `chunk-stream0-0000${number}.m4s`;
+const MEDIA = 'media.m3u8';
+const listed = (first: number, last: number): string[] =>
+  [1, 2, 3, 4, 5, 6, 7].slice(first - 1, last).map((number) => `#EXTINF:1.000000,\n${chunk(number)}`);
 const played = (path: string): RegExp =>
   new RegExp(`some players count one segment more, and play \\\\+"${path}\\\\+" too`);
 
@@ -81,6 +84,24 @@ describe('a file that nobody signed makes an MPD ambiguous', () => {
     asserted(await verified(withText), 'valid', /Media unchanged/);
     asserted(await verified({ ...withText, 'text3.vtt': vtt }), 'invalid', played('text3.vtt'));
   });
+
+  for (const [name, path] of [
+    ['the page of a folder', `${chunk(7)}/index.html`],
+    ['a compressed copy', `${chunk(7)}.gz`],
+    ['a file whose name differs by capitals', chunk(7).toUpperCase()],
+    ['a compressed copy whose name differs by capitals', `${chunk(7).toUpperCase()}.gz`],
+  ] as const) {
+    test(`as ${name} that some servers send for the one behind the last segment`, async () => {
+      const edited = { ...signed, [MPD]: mpd('PT6S', byDuration), [path]: foreign };
+      asserted(await verified(edited), 'invalid', /"ambiguous"/);
+    });
+
+    test(`as ${name} that some servers send for a gap`, async () => {
+      const gap = hls(`#EXT-X-MAP:URI="init-stream0.m4s"`, ...listed(1, 6), '#EXT-X-GAP', ...listed(7, 7));
+      asserted(await verified({ ...signed, [MEDIA]: gap }), 'valid', /Media unchanged/);
+      asserted(await verified({ ...signed, [MEDIA]: gap, [path]: foreign }), 'invalid', /"ambiguous"/);
+    });
+  }
 
   test('although it is a copy of a signed fragment', async () => {
     const copied = { ...signed, [MPD]: mpd('PT6S', byDuration), [chunk(7)]: signed[chunk(3)] as Buffer };

@@ -142,9 +142,13 @@ describe('a presentation', () => {
     }
   });
 
-  test('tells what is not there, and differs where a media playlist stands alone for it', () => {
+  test('tells what is not there, and differs where a folder has its name, or a media playlist stands alone for it', () => {
     assert.deepEqual(compare([MASTER, VIDEO]), { differences: [], absent: ['text/index.m3u8'] });
     assert.deepEqual(compare([MASTER, VIDEO], ['text/index.m3u8']), { differences: [], absent: [] });
+    for (const name of ['text/index.m3u8/', 'TEXT/Index.m3u8/']) {
+      const replaced = { part: 'playlist', kind: 'altered', playlist: 'text/index.m3u8' };
+      assert.deepEqual(compare([MASTER, VIDEO], [name]), { differences: [replaced], absent: [] });
+    }
     const alone = { ...VIDEO, isEntry: true };
     assert.deepEqual(compare([alone, TEXT]).differences, [
       { part: 'playlist', kind: 'missing', playlist: 'master.m3u8' },

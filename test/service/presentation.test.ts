@@ -138,6 +138,44 @@ describe('the presentation of a publication', () => {
     );
   });
 
+  test('is changed where a folder has the name of a signed playlist, on disk and over HTTP', async (t) => {
+    const root = join(
+      copyOf(packaged, () => undefined),
+      '..',
+      'above',
+    );
+    cpSync(packaged, join(root, 'show'), { recursive: true });
+    for (const path of ['manifest.mpd', 'Manifest.MPD']) {
+      rmSync(join(root, 'show', 'manifest.mpd'), { recursive: true, force: true });
+      mkdirSync(join(root, 'show', path), { recursive: true });
+      writeFileSync(join(root, 'show', path, 'index.txt'), textAt(packaged, 'manifest.mpd'));
+      const nginx = await startNginx(root);
+      t.after(() => nginx.stop());
+      for (const address of [root, join(root, 'show'), `${nginx.base}/json/show/`]) {
+        const { state, publication } = await verify(address);
+        assert.deepEqual([state, publication?.presentation], ['invalid', 'changed'], address);
+        const first = publication?.first.filter(({ kind, part }) => kind === 'altered' && part === 'playlist');
+        assert.deepEqual(
+          first?.map(({ file }) => file),
+          ['manifest.mpd'],
+          address,
+        );
+      }
+    }
+  });
+
+  test('is not asked for where a folder lists a page that is media', async (t) => {
+    const root = copyOf(packaged, (copy) => {
+      mkdirSync(join(copy, 'other'));
+      writeFileSync(join(copy, 'other', 'index.html'), '\0\0\0\x30free<title>Index of /html/other/</title>\0');
+    });
+    const nginx = await startNginx(root);
+    t.after(() => nginx.stop());
+    const inputs = [{ type: 'remote_folder_url', url: `${nginx.base}/html/` }];
+    const { results } = await service.runSync('/v2/sync/verify', { inputs });
+    assert.equal(results[0]?.error_details?.reason, 'FOLDER_NOT_LISTED', JSON.stringify(results[0]));
+  });
+
   test('is changed where subtitles are rewritten, and the playlist that names them is told', async () => {
     const root = copyOf(packaged, (copy) => {
       rewrite(copy, nameOf(copy, /\.vtt$/), (text) => text.replace('No decision', 'A decision'));

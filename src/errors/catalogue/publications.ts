@@ -56,7 +56,7 @@ export const publicationErrors = {
   PLAYLIST_AMBIGUOUS: entry<PlaylistPosition & { problem: string }>(
     'PROCESSING_FAILED',
     ({ problem, ...position }) =>
-      `Players may read the playlist differently (${at(position)}): ${problem}. Write the line as the specification has it, so that it has one meaning in this folder, and submit it again.`,
+      `Players may read the playlist differently (${at(position)}): ${problem}. Write the line as the specification has it, and name files as their addresses say, so that it has one meaning in this folder, and submit it again.`,
   ),
   PLAYLIST_UNSUPPORTED: entry<PlaylistPosition & { feature: string; remedy: string }>(
     'PROCESSING_FAILED',

@@ -13,6 +13,9 @@ export interface IndexEntry {
 /** The titles of directory listings of nginx, Apache, lighttpd and Python's server. */
 const INDEX_TITLE = /<title>\s*(?:index of|directory listing (?:for|of))\b/i;
 
+/** The beginning of an HTML page. One with a zero in it is media, which holds whatever it likes beside. */
+const HTML_TEXT = /^\uFEFF?\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype\s+html|html|head|title)\b[^\0]*$/i;
+
 /** Titles stand near the beginning of a page. */
 const TITLE_WITHIN_LENGTH = 8 * 1024;
 
@@ -27,7 +30,7 @@ const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>',
 export function readDirectoryIndex(text: string, mediaType: string | undefined, url: URL): IndexEntry[] | null {
   const folder = new URL(url.pathname.endsWith('/') ? url.pathname : `${url.pathname}/`, url.origin);
   if (mediaType === 'application/json') return readJson(text, folder);
-  return INDEX_TITLE.test(text.slice(0, TITLE_WITHIN_LENGTH)) ? readHtml(text, folder) : null;
+  return HTML_TEXT.test(text) && INDEX_TITLE.test(text.slice(0, TITLE_WITHIN_LENGTH)) ? readHtml(text, folder) : null;
 }
 
 function readJson(text: string, folder: URL): IndexEntry[] | null {

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { posix } from 'node:path';
-import { foldersAbove } from '#bytes/path-overlap.ts';
 import { type SourceFolder, sizesIn, type UnlistedFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { PlaylistPosition } from '#errors/entry.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import type { ByteRange, MediaPart } from '../media-part.ts';
+import { foldedPath } from '../presentation/presentation.ts';
 import { MAX_ADDRESS_LENGTH } from './limits.ts';
 import type { PlaylistFinding } from './playlist-finding.ts';
+import { ServedNames } from './served-names.ts';
 
 /**
  * The address that a folder gets while references are resolved, where it has none of its own. References are resolved
@@ -23,18 +24,24 @@ const UNUSUAL = /(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)|\/\/|%(?:2[de]|3\d|4[1-9a-f]|5[
 /** The same of a directory, empty or with a slash at its end. */
 const PLAIN_DIRECTORY = /^(?:[\w.-]+\/)*$/;
 
-/** The files of a folder, found by the references that playlists make to them (RFC 3986 §5, relative to a base). */
+/** The path that a reference stands for. */
+interface NamedPath {
+  /** Undefined where a percent sign in it encodes nothing. */
+  readonly path: string | undefined;
+  /** What the address has beside the path: a query, and what is written in an unusual way. */
+  readonly beside: string;
+  /** Paths that some players and servers take the address for instead. */
+  readonly others: readonly string[];
+}
+
+/**
+ * The files of a folder, found by the references that playlists make to them (RFC 3986 §5, relative to a base). An address
+ * stands for one path: decoded once, without query and fragment, byte for byte.
+ */
 export class FolderIndex {
   readonly #sizes: ReadonlyMap<string, number>;
-  /**
-   * Paths by their NFC form, where that is another: file systems and packagers disagree on how letters with
-   * accents are composed.
-   */
-  readonly #normalized: ReadonlyMap<string, string>;
   /** The folders of bases, with a slash at their end; null where a base does not say one plainly. */
   readonly #directories = new WeakMap<URL, string | null>();
-  /** All folders that files lie in, however deep, but for the root; made when they are asked for. */
-  #folders: ReadonlySet<string> | undefined;
   readonly #root: URL;
   readonly #addFile: UnlistedFolder['addFile'] | undefined;
   /** Files that a byte range passes by one byte. */
@@ -45,8 +52,12 @@ export class FolderIndex {
   readonly #named = new Map<string, string>();
   /** Of each playlist the first address of each kind that can be read in two ways. */
   readonly #ambiguous = new Map<string, PlaylistFinding>();
-  /** Files that another one is for some file systems and servers; made when it is asked for. */
-  #twins: ReadonlyMap<string, string> | undefined;
+  /** Paths that were compared with what servers may send for them. */
+  readonly #checked = new Set<string>();
+  /** Paths that were named without there being a file, folded. */
+  readonly #missed = new Set<string>();
+  /** Made when it is asked for. */
+  #served: ServedNames | undefined;
 
   readonly #missing: 'refuse' | 'keep';
 
@@ -58,7 +69,6 @@ export class FolderIndex {
     this.#missing = missing;
     this.#addFile = 'addFile' in folder ? folder.addFile : undefined;
     this.#sizes = sizesIn(folder);
-    this.#normalized = new Map(normalizedPaths(folder));
     this.#root = new URL(folder.baseUrl ?? FOLDER_URL);
   }
 
@@ -103,13 +113,15 @@ export class FolderIndex {
   }
 
   /**
-   * Returns the path of the file that `reference` names. Throws `PLAYLIST_FILE_MISSING`, `PLAYLIST_MALFORMED`, or
-   * `PLAYLIST_LEAVES_FOLDER` for one outside the folder.
+   * Returns the path of the file that `reference` names. Throws `PLAYLIST_FILE_MISSING`, `PLAYLIST_MALFORMED`,
+   * `PLAYLIST_LEAVES_FOLDER` for one outside the folder, or `PLAYLIST_AMBIGUOUS` where the file has another name.
    */
   locate(base: URL, reference: string, position: PlaylistPosition): string {
     const path = this.#locate(base, reference, position, false);
     if (path !== undefined) return path;
     if (this.#missing === 'keep') return this.pathOf(base, reference, position);
+    const problem = this.#problemOf(this.#pathNamed(base, reference, position));
+    if (problem !== undefined) throw new AppError('PLAYLIST_AMBIGUOUS', { ...position, problem });
     throw new AppError('PLAYLIST_FILE_MISSING', { ...position, reference });
   }
 
@@ -119,22 +131,86 @@ export class FolderIndex {
   }
 
   #locate(base: URL, reference: string, position: PlaylistPosition, mayBeMissing: boolean): string | undefined {
-    const found = this.#findPlain(base, reference);
-    if (found === undefined) return this.#findResolved(base, reference, position, mayBeMissing);
-    if (found === null) return undefined;
-    this.#note(found, this.#unusual.get(base) ?? '', position);
-    return found;
+    if (this.#addFile !== undefined) return this.#addNamed(base, reference, position, mayBeMissing);
+    const named = this.#plainPath(base, reference) ?? this.#pathNamed(base, reference, position);
+    this.#noteServed(named, position);
+    const { path, beside } = named;
+    if (path === undefined || !this.#sizes.has(path)) return undefined;
+    const known = this.#named.get(path);
+    if (known === undefined) this.#named.set(path, beside);
+    else if (known !== beside) {
+      this.#found(`"${path}" has another address elsewhere, and servers may give something else for it`, position);
+    }
+    return path;
   }
 
-  /**
-   * Finds the most common references without resolving, which makes several URLs for each. Null where
-   * it would find nothing, as for the segments that timelines name past their end; undefined where only it can tell.
-   */
-  #findPlain(base: URL, reference: string): string | null | undefined {
-    const directory = this.#addFile === undefined ? this.#directoryOf(base) : null;
-    if (directory === null || !PLAIN_REFERENCE.test(reference)) return undefined;
-    if (this.#sizes.has(directory + reference)) return directory + reference;
-    return this.#normalized.size === 0 && PLAIN_DIRECTORY.test(directory) ? null : undefined;
+  /** Reports a file to a folder that cannot be listed. */
+  #addNamed(base: URL, reference: string, position: PlaylistPosition, mayBeMissing: boolean): string | undefined {
+    const named = this.pathOf(base, reference, position);
+    // A folder is no file.
+    if (named === '' || named.endsWith('/')) return undefined;
+    this.#addFile?.(named, this.#resolve(base, reference, position), mayBeMissing);
+    return named;
+  }
+
+  /** Reads the most common references without resolving, which makes several URLs for each; undefined for others. */
+  #plainPath(base: URL, reference: string): NamedPath | undefined {
+    const directory = this.#directoryOf(base);
+    if (directory === null || !PLAIN_DIRECTORY.test(directory) || !PLAIN_REFERENCE.test(reference)) return undefined;
+    return { path: directory + reference, beside: this.#unusual.get(base) ?? '', others: [] };
+  }
+
+  #pathNamed(base: URL, reference: string, position: PlaylistPosition): NamedPath {
+    const url = this.#resolve(base, reference, position);
+    const encoded = this.#relativePath(url, reference, position);
+    const directory = this.#directoryOf(base);
+    const others = [
+      encoded,
+      ...(encoded.includes('+') ? [decodePath(encoded.replaceAll('+', ' ')) ?? encoded] : []),
+      // Some take query and fragment for a part of the name.
+      ...(directory === null ? [] : [posix.join(directory, reference)]),
+    ];
+    return { path: decodePath(encoded), beside: url.search + this.#unusualIn(base, reference, url), others };
+  }
+
+  /** Notes that the playlist at a path is read, by whatever address. */
+  noteEntry(path: string): void {
+    this.#noteServed({ path, beside: '', others: [] }, { playlist: path, line: 1 });
+  }
+
+  /** Returns true for a path that is named, whether there is a file or not, and for one by which servers find a file. */
+  isServed(path: string): boolean {
+    return this.#missed.has(foldedPath(path)) || this.#servedNames.hasFile(path);
+  }
+
+  /** Notes what servers may send for an address beside the file that it stands for. */
+  #noteServed(named: NamedPath, position: PlaylistPosition): void {
+    const { path, others } = named;
+    if (path !== undefined) {
+      if (others.length === 0 && this.#checked.has(path)) return;
+      this.#checked.add(path);
+      if (!this.#sizes.has(path)) this.#missed.add(foldedPath(path));
+    }
+    const problem = this.#problemOf(named);
+    if (problem !== undefined) this.#found(problem, position, true);
+  }
+
+  #problemOf({ path, others }: NamedPath): string | undefined {
+    const served = this.#servedNames;
+    const own = path === undefined ? undefined : served.besides(path, path);
+    const [other] = others.flatMap((each) => (each === path ? [] : (served.besides(each, path) ?? [])));
+    if (path === undefined || !this.#sizes.has(path)) {
+      const found = own ?? other;
+      const named = path === undefined ? 'as the address says' : `"${path}"`;
+      return found && `no file is named ${named}, and some players and servers take "${found}" for it`;
+    }
+    if (own !== undefined) return `"${path}" and "${own}" are one for some file systems and servers`;
+    return other && `an address names "${path}" for some players and servers, and "${other}" for others`;
+  }
+
+  get #servedNames(): ServedNames {
+    this.#served ??= new ServedNames(this.paths);
+    return this.#served;
   }
 
   #directoryOf(base: URL): string | null {
@@ -146,51 +222,6 @@ export class FolderIndex {
       : null;
     this.#directories.set(base, directory);
     return directory;
-  }
-
-  #findResolved(base: URL, reference: string, position: PlaylistPosition, mayBeMissing: boolean): string | undefined {
-    const url = this.#resolve(base, reference, position);
-    const encoded = this.#relativePath(url, reference, position);
-    const decoded = decodePath(encoded);
-    if (this.#addFile !== undefined) {
-      const named = decoded ?? encoded;
-      // A folder is no file.
-      if (named === '' || named.endsWith('/')) return undefined;
-      this.#addFile(named, url, mayBeMissing);
-      return named;
-    }
-    const byUrl = this.#readingsOf(encoded, decoded);
-    // Packagers write file names into playlists as they are: `take #3?.m4s` names a file, whatever a URL makes of it.
-    const directory = this.#directoryOf(base);
-    const literal = directory === null ? undefined : this.#find(posix.join(directory, reference));
-    const [path, other] = new Set([...byUrl, ...(literal === undefined ? [] : [literal])]);
-    if (path === undefined) return undefined;
-    if (other !== undefined)
-      this.#found(`an address names "${path}" for some players and servers, and "${other}" for others`, position, true);
-    this.#note(path, byUrl.length === 0 ? '' : url.search + this.#unusualIn(base, reference, url), position);
-    return path;
-  }
-
-  /** Returns the files that servers may find by the path of a URL, as a rule one; some take a plus for a space. */
-  #readingsOf(encoded: string, decoded: string | undefined): string[] {
-    const decodings = decoded === undefined ? [] : [decoded, decoded.replace(/(^|\/)\/+/g, '$1')];
-    const ofForms = encoded.includes('+') ? [decodePath(encoded.replaceAll('+', ' ')) ?? ''] : [];
-    return [...decodings, encoded, ...ofForms].flatMap((each) => this.#find(each) ?? []);
-  }
-
-  /** Notes that an address names a file. `address` is what it has beside the path: a query, and what is written in an unusual way. */
-  #note(path: string, address: string, position: PlaylistPosition): void {
-    const known = this.#named.get(path);
-    if (known === undefined) {
-      this.#named.set(path, address);
-      this.#twins ??= new Map(twinsIn(this.paths));
-      const twin = this.#twins.get(path);
-      if (twin !== undefined) {
-        this.#found(`"${path}" and "${twin}" are one file for some file systems and servers`, position, true);
-      }
-    } else if (known !== address) {
-      this.#found(`"${path}" has another address elsewhere, and servers may give something else for it`, position);
-    }
   }
 
   #found(problem: string, position: PlaylistPosition, isOfFolder = false): void {
@@ -244,12 +275,6 @@ export class FolderIndex {
     return [...this.#ambiguous.values()];
   }
 
-  #find(path: string): string | undefined {
-    if (this.#sizes.has(path)) return path;
-    const normalized = path.normalize('NFC');
-    return this.#sizes.has(normalized) ? normalized : this.#normalized.get(normalized);
-  }
-
   #resolve(base: URL, reference: string, position: PlaylistPosition): URL {
     if (reference.length + base.href.length > MAX_ADDRESS_LENGTH) {
       throw new AppError('PLAYLIST_MALFORMED', {
@@ -277,8 +302,7 @@ export class FolderIndex {
     const url = new URL(`.${reference}`, this.#root);
     const directory = decodePath(new URL('.', url).href.slice(this.#root.href.length));
     if (directory === '') return url;
-    this.#folders ??= new Set([...this.paths].flatMap((path) => [...foldersAbove(path)]));
-    return directory !== undefined && this.#folders.has(directory.slice(0, -1)) ? url : undefined;
+    return directory !== undefined && this.#servedNames.folders.has(directory.slice(0, -1)) ? url : undefined;
   }
 
   #relativePath(url: URL, reference: string, position: PlaylistPosition): string {
@@ -293,34 +317,12 @@ export class FolderIndex {
   }
 }
 
-/** Finds paths that are equal once letters are composed and capitals are not told apart: each with another one. */
-function* twinsIn(paths: Iterable<string>): Generator<[string, string]> {
-  const first = new Map<string, string>();
-  for (const path of paths) {
-    const folded = path.normalize('NFC').toUpperCase();
-    const twin = first.get(folded);
-    if (twin === undefined) first.set(folded, path);
-    else
-      yield* [
-        [path, twin],
-        [twin, path],
-      ] as const;
-  }
-}
-
-function* normalizedPaths({ files }: SourceFolder): Generator<[string, string]> {
-  for (const { path } of files) {
-    const normalized = path.normalize('NFC');
-    if (normalized !== path) yield [normalized, path];
-  }
-}
-
 /** Returns the path that a percent-encoded one stands for, or undefined where it stands for none. */
 function decodePath(encoded: string): string | undefined {
   try {
     return encoded.split('/').map(decodeURIComponent).join('/');
   } catch {
-    // Not percent-encoded after all: a literal per cent sign in a file name.
+    // Servers refuse a percent sign that encodes nothing, or send something else for it.
     return undefined;
   }
 }

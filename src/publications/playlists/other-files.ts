@@ -46,8 +46,8 @@ export function chooseOtherFiles(
   const named = new Set(
     distant.size === 0 ? [] : playlists.flatMap((each) => filesNamedBy(each, index)).map(({ path }) => path),
   );
-  const paths = new Set(files.map(({ path }) => path));
-  const isSentInPlace = (plain: string | null): boolean => plain !== null && (paths.has(plain) || isPresented(plain));
+  const isSentInPlace = (plain: string | null): boolean =>
+    plain !== null && (index.isServed(plain) || isPresented(plain));
   const isCopied = (path: string): boolean =>
     !isHidden(path) &&
     !links.has(path) &&

@@ -65,6 +65,7 @@ export async function parsePlaylist(
   text: string,
   signal: AbortSignal,
 ): Promise<PlaylistDocument> {
+  index.noteEntry(path);
   if (isXml(text)) return await readMpd(folder, index, path, text, signal);
   if (isPlaylist(text)) return parseHlsPlaylist(path, text);
   const problem = 'it is neither HLS (#EXTM3U) nor an MPD';

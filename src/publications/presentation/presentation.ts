@@ -78,6 +78,14 @@ export interface PresentationDigest {
   readonly fragments?: string;
 }
 
+/** Returns what is equal for paths that some servers take for one: with letters composed, in capitals, without empty segments. */
+export function foldedPath(path: string): string {
+  return path
+    .replace(/^\/+|\/+(?=\/)/g, '')
+    .normalize('NFC')
+    .toUpperCase();
+}
+
 /** Bytes of the list in a manifest; where it takes more, a digest stands instead of it. */
 const MAX_LIST_BYTES = 8 * 1024;
 

@@ -6,6 +6,7 @@ import { hashBytes, wholeFile } from '../copy-files.ts';
 import { partKey } from '../media-part.ts';
 import { isHidden } from '../playlists/file-names.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
+import { foldersIn } from '../playlists/served-names.ts';
 import type { Entry, ListedPublication } from '../verification/listed-renditions.ts';
 import type { VerifiedManifest } from '../verification/publication-verdict.ts';
 import type { RenditionReading } from '../verification/verify-renditions.ts';
@@ -66,6 +67,7 @@ export async function verifyPresentation(
     }
   }
   const groups = [...byManifest.values()];
+  const folders = Array.from(areChosen ? [] : foldersIn(folder.files.map(({ path }) => path)), (path) => `${path}/`);
   const presented = folder.files.map(({ path }) => path).filter((path) => isPresented(path) && !isHidden(path));
   const [only, ...further] = groups;
   // Entries without signed media belong to the publication beside them; beside several, nobody signed them.
@@ -99,7 +101,7 @@ export async function verifyPresentation(
       return { ...playlist, ...positions, isEntry: isEntry.has(playlist.path), isHlsMedia, names };
     });
     const others = presented.filter((path) => !paths.has(path));
-    const compared = comparePresentation(presentation, all, others);
+    const compared = comparePresentation(presentation, all, [...others, ...folders]);
     const hidden = new Set<string>();
     for (const path of compared.absent) if (await folder.hides?.(path, signal)) hidden.add(path);
     const unlisted = [...hidden].map((playlist) => ({ part: 'playlist', kind: 'unreadable', playlist }) as const);

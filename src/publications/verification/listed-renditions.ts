@@ -123,8 +123,9 @@ export async function readListedPublication(
     findings: [
       ...findingsIn(playlists.map((document) => ({ document, isPlayedAsMedia: !ofKeyFrames.has(document.path) }))),
       ...(chosen === null ? findMisleadingNames(folder, playlists) : []),
-      ...findCompressedFiles(folder, listings),
       ...findPlayedGaps(playlists, index),
+      // Behind all that names files.
+      ...findCompressedFiles(index),
       ...index.ambiguous,
     ],
     entries: reached.map(({ path, reaches }) => {

@@ -6,7 +6,7 @@ import { hasType, statedKinds } from '../playlists/mpd-kinds.ts';
 import type { MpdDocument, MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
 import type { PlaylistFinding } from '../playlists/playlist-finding.ts';
 import { isOpen } from '../playlists/read-playlists.ts';
-import { gapsOf, listedParts, type RenditionListing } from '../playlists/rendition-listings.ts';
+import { gapsOf } from '../playlists/rendition-listings.ts';
 import type { XmlElement } from '../playlists/xml-element.ts';
 import { isPresented } from '../presentation/presentation.ts';
 
@@ -161,18 +161,13 @@ export function findMisleadingNames(
 }
 
 /**
- * Finds files that servers may send in place of a playlist, of one that is listed, or of another file of the folder. Which bytes
+ * Finds files that servers may send in place of a playlist, of another file of the folder, or of one that was named and is not there. Which bytes
  * browsers make of them depends on their decoder, so that it does not help if they hold the same.
  */
-export function findCompressedFiles(
-  { files }: Pick<SourceFolder, 'files'>,
-  listings: readonly RenditionListing[],
-): FoundInPlaylist[] {
-  const listed = listings.flatMap((listing) => listedParts(listing).map(({ part }) => part.path));
-  const addressed = new Set([...files.map(({ path }) => path), ...listed]);
-  return files.flatMap(({ path: playlist }): FoundInPlaylist[] => {
+export function findCompressedFiles(index: FolderIndex): FoundInPlaylist[] {
+  return [...index.paths].flatMap((playlist): FoundInPlaylist[] => {
     const plain = sentInPlaceOf(playlist);
-    if (plain === null || !(addressed.has(plain) || isPresented(plain))) return [];
+    if (plain === null || !(index.isServed(plain) || isPresented(plain))) return [];
     const problem = `some servers send it in place of "${plain}"`;
     return [{ playlist, line: 1, kind: 'ambiguous', problem, isOfFolder: true }];
   });
