@@ -42,6 +42,8 @@ export function createDependencyProbes({ config, launcher, signer }: Parts): Dep
       case 'output_bucket':
         if (outputs.s3 !== undefined) await probeBuckets({ ...outputs.s3, buckets: [name] }, launcher, BUCKET_BOUND_MS);
         return null;
+      case 'operation':
+        return null;
       case 'signer':
         return signer === undefined ? null : probeSigning(signer, launcher, null);
       case 'time_stamp_authority':
@@ -53,7 +55,9 @@ export function createDependencyProbes({ config, launcher, signer }: Parts): Dep
       try {
         return await use(dependency);
       } catch (error) {
-        return error instanceof AppError ? error.message : String(error);
+        // What a start says of a bucket is not what a probe says.
+        const { cause } = error as Error;
+        return (cause instanceof AppError ? cause : (error as Error)).message;
       }
     },
     minPauseMs: ({ kind }) => (kind === 'time_stamp_authority' ? TIME_STAMP_INTERVAL_MS : 0),

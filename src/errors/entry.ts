@@ -32,7 +32,7 @@ export const STORE_UNUSABLE =
  */
 export type ErrorClass = 'request' | 'retry' | 'outage' | 'service';
 
-/** The kinds of parts of a deployment that inputs wait for while one is away. */
+/** The kinds of parts of a deployment that inputs wait for while one is away. `operation`: a node of a release that has it. */
 export const DEPENDENCY_KINDS = [
   'input_bucket',
   'output_bucket',
@@ -41,6 +41,7 @@ export const DEPENDENCY_KINDS = [
   'scratch_folder',
   'time_stamp_authority',
   'signer',
+  'operation',
 ] as const;
 export type DependencyKind = (typeof DEPENDENCY_KINDS)[number];
 

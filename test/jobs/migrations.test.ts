@@ -12,7 +12,7 @@ import { migrate, migrations } from '#jobs/store/migrations.ts';
 import { openSqlite } from '#jobs/store/sqlite/sqlite-job-store.ts';
 import type { Tables } from '#jobs/store/tables.ts';
 import { ALL_JOBS } from '../support/jobs/leases.ts';
-import { NO_LOG } from '../support/jobs/test-jobs.ts';
+import { NO_LOG, scripts } from '../support/jobs/test-jobs.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** Migrations of the release that had callers, and neither labels nor names of inputs. */
@@ -22,7 +22,7 @@ const ids = new JobIds();
 
 /** Makes a database as an older release has it, and runs statements in it. */
 async function oldDatabase(folder: string, version: number, statements: string): Promise<void> {
-  await mkdir(folder, { mode: 0o700 });
+  await mkdir(folder, { mode: 0o700, recursive: true });
   const database = new DatabaseSync(join(folder, 'jobs.sqlite'));
   const prepare = (text: string) => {
     const statement = database.prepare(text);
@@ -47,6 +47,22 @@ const BEFORE_PRIORITIES = 8;
 
 /** Migrations of the release that had all of that, and did not record which inputs a retry has. */
 const BEFORE_RETRIED_INPUTS = 9;
+
+describe('a database of the next release', () => {
+  test('is used as it is, before and after', async () => {
+    const folder = join(temporaryFolder(), 'data');
+    await oldDatabase(folder, migrations.length, 'alter table inputs add column next text');
+    const version = `insert into schema_versions (version, applied_at) values (${migrations.length + 1}, '2030-01-01')`;
+    await oldDatabase(folder, migrations.length, version);
+    const jobId = ids.next();
+    const store = await openSqlite(folder);
+    await store.submitJob({ ...scripts(['x']), jobId, queuedAt: new Date() });
+    await store.close();
+    const again = await openSqlite(folder);
+    assert.equal((await again.findJob(jobId))?.status, 'queued');
+    await again.close();
+  });
+});
 
 describe('a database of an older release', () => {
   test('tells of the failed inputs of a job that was retried that a retry has them', async (t) => {

@@ -149,7 +149,7 @@ describe('opening the job store', () => {
   test('is refused for a database of a newer release', async () => {
     const folder = await usedFolder();
     const database = new DatabaseSync(join(folder, DATABASE));
-    database.exec("insert into schema_versions values (999, '2030-01-01T00:00:00.000Z')");
+    database.exec("insert into schema_versions values (999, '2030-01-01T00:00:00.000Z', 999)");
     database.close();
     const { details } = (await refusedFor('STORE_NEWER', folder)) as AppError<'STORE_NEWER'>;
     assert.equal(details.version, 999);

@@ -39,7 +39,7 @@ function outagesOf(away: ReadonlySet<string>) {
 describe('an outage', () => {
   test('begins with the first input that meets it, and keeps from starting what needs the dependency', async () => {
     const { outages } = outagesOf(new Set(['signer']));
-    assert.deepEqual(await outages.meet(AWAY, ['signer']), { dependency: 'signer', isAlone: false });
+    assert.deepEqual(await outages.meet(AWAY, ['signer']), { dependency: 'signer', pauseMs: null });
     assert.deepEqual(outages.bounds([]).withoutDependencies, ['signer']);
     assert.equal(outages.bounds([]).count, Number.POSITIVE_INFINITY);
     outages.stop();
@@ -63,7 +63,7 @@ describe('an outage', () => {
 
   test('does not begin where an input is too large for what is free, and others are not', async () => {
     const { outages } = outagesOf(new Set());
-    assert.deepEqual(await outages.meet(FULL, ['output_folder']), { dependency: 'output_folder', isAlone: true });
+    assert.deepEqual(await outages.meet(FULL, ['output_folder']), { dependency: 'output_folder', pauseMs: 30_000 });
     assert.deepEqual(outages.list(), []);
   });
 

@@ -100,7 +100,11 @@ describe('A service whose S3 credentials are wrong', () => {
     test(`says so of ${what}, in words without a secret`, async () => {
       const settings = s3Settings({ place: { ...s3.place, ...setting } }, bucket);
       const inputsOnly = Object.entries(settings).filter(([key]) => !key.includes('OUTPUT_SINKS'));
-      await using broken = await startService({ folder: join(home, what), settings: Object.fromEntries(inputsOnly) });
+      const noWait = { SERVICE__JOBS__OUTAGE_HOURS: '0' };
+      await using broken = await startService({
+        folder: join(home, what),
+        settings: { ...Object.fromEntries(inputsOnly), ...noWait },
+      });
       const job = await sign(broken, [s3Url('fine.wav')], { type: 'local' });
       assert.deepEqual(reasonsOf(job), ['S3_CREDENTIALS_REFUSED']);
       assert.ok(!JSON.stringify(job).includes(SECRET));

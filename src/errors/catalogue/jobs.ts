@@ -192,7 +192,7 @@ export const databaseErrors = {
     'INTERNAL_ERROR',
     ({ operation }) =>
       `The job asks for the operation "${operation}", which this release does not have: a newer one took the job. Finish it with that release.`,
-    { class: 'retry' },
+    { class: 'outage', dependencies: ['operation'] },
   ),
   LEASE_LOST: entry<{ jobId: string; inputIndex: number }>(
     'INTERNAL_ERROR',

@@ -9,6 +9,12 @@ const BACKOFF: Backoff = { firstMs: 1_000, maxMs: 60_000 };
 
 const HOUR_MS = 3_600_000;
 
+/** The pause of an input that does not fit on a disk that has room for others. */
+const FIT_PAUSE_MS = 30_000;
+
+/** The pause of an input whose operation this release does not have, in which another node can take it. */
+const HAND_OVER_PAUSE_MS = 2_000;
+
 /** The interval in which an outage that goes on is logged again, in milliseconds. */
 const REPORT_INTERVAL_MS = 60_000;
 
@@ -21,10 +27,11 @@ export interface Outage {
   readonly allowed: number;
 }
 
-/** What an input waits for, and whether it waits alone: other inputs that need the same go on. */
+/** What an input waits for. */
 export interface Meeting {
   readonly dependency: string;
-  readonly isAlone: boolean;
+  /** It waits alone for so many milliseconds, while other inputs that need the same go on; null where it waits for a probe. */
+  readonly pauseMs: number | null;
 }
 
 interface OpenOutage extends Outage {
@@ -71,6 +78,8 @@ export class Outages {
   async meet(error: AppError, needs: readonly string[]): Promise<Meeting | null> {
     const causes = causesOf(error, needs);
     const isSure = error.class === 'outage';
+    // Another node may have it. Nothing on this one changes that.
+    if (error.reason === 'OPERATION_UNKNOWN') return { dependency: 'operation', pauseMs: HAND_OVER_PAUSE_MS };
     if (isSure && 'neededBytes' in error.details) return await this.#meetFullDisk(error, causes);
     const away = causes.find((dependency) => this.#open.get(dependency)?.allowed === 0);
     const only = isSure && causes.length === 1 ? causes[0] : undefined;
@@ -145,7 +154,7 @@ export class Outages {
   async #meetFullDisk(error: AppError, [dependency]: readonly string[]): Promise<Meeting | null> {
     if (dependency === undefined) return null;
     const isFull = (await this.#problemOf(dependency)) !== null;
-    return isFull ? this.#begin(dependency, error) : { dependency, isAlone: true };
+    return isFull ? this.#begin(dependency, error) : { dependency, pauseMs: FIT_PAUSE_MS };
   }
 
   async #firstFailing(causes: readonly string[]): Promise<string | undefined> {
@@ -171,7 +180,7 @@ export class Outages {
       known.allowed = 0;
       this.#probeLater(known);
     }
-    return { dependency, isAlone: false };
+    return { dependency, pauseMs: null };
   }
 
   #probeLater(outage: OpenOutage): void {

@@ -17,6 +17,7 @@ const PUBLIC_MESSAGES: Readonly<Record<DependencyKind, string>> = {
   scratch_folder: 'The disk that inputs lie on while they are worked on cannot be used now, or is full.',
   time_stamp_authority: 'No time-stamp authority answers now.',
   signer: 'The signing key cannot be used now.',
+  operation: 'No node that has been asked has the operation: it belongs to a newer release.',
 };
 
 const GOES_ON = 'The inputs wait, and go on by themselves.';

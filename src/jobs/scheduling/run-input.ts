@@ -118,12 +118,12 @@ export class InputRunner {
     const { outages } = this.#options;
     const met = error === null ? null : await outages.meet(error, lease.needs);
     if (error === null || met === null) return null;
-    const { dependency, isAlone } = met;
+    const { dependency, pauseMs } = met;
     const now = new Date();
     const since = lease.waiting?.dependency === dependency ? lease.waiting.since : now.toISOString();
     if (outages.isOverdue(since)) return null;
     const needs = lease.needs.includes(dependency) ? lease.needs : [...lease.needs, dependency];
-    const retryAt = isAlone ? now.getTime() + FIT_INTERVAL_MS : null;
+    const retryAt = pauseMs === null ? null : now.getTime() + pauseMs;
     return { lease, reason: 'outage', dependency, since, error: error.toData(), needs, retryAt };
   }
 
@@ -264,9 +264,6 @@ function entryOf(lease: InputAttempt, result: RunResult): ResultEntry {
  * is its result.
  */
 const RETRY_DELAYS_MS = [1_000, 4_000, 15_000];
-
-/** The pause of an input that does not fit on a disk that has room for others, in milliseconds. */
-const FIT_INTERVAL_MS = 30_000;
 
 /** Returns the digest of the manifest that was written; null where none was. */
 function manifestDigestOf(outcome: OperationOutcome): string | null {

@@ -5,7 +5,7 @@ import type { Database } from './tables.ts';
 
 /**
  * A change of the tables, in statements that SQLite and PostgreSQL share. Each runs once, in order, and is never edited
- * after its release.
+ * after its release. It only adds: nodes of the release before go on while it is there, and come back after it.
  */
 export type Migration = (db: Kysely<unknown>) => Promise<void>;
 
@@ -23,11 +23,12 @@ export const migrations: readonly Migration[] = [
   addDependencies,
   addRetriedInputs,
   addCounts,
+  addOldestRelease,
 ];
 
 /**
- * Migrates the tables to the version of this release, each migration in its own transaction. Throws `STORE_NEWER` when a
- * newer release made them, and changes nothing then. `address` names the database in the message.
+ * Migrates the tables to the version of this release, each migration in its own transaction. Tables that a newer release made are
+ * used as they are, unless it says that this one cannot: then it throws `STORE_NEWER`. `address` names the database in the message.
  */
 export async function migrate(db: Database, address: string, steps: readonly Migration[] = migrations): Promise<void> {
   await db.schema
@@ -37,8 +38,10 @@ export async function migrate(db: Database, address: string, steps: readonly Mig
     .addColumn('applied_at', 'text', (column) => column.notNull())
     .execute();
   const present = await versionOf(db);
-  if (present > steps.length)
+  if (present > steps.length) {
+    if ((await oldestVersion(db)) <= steps.length) return;
     throw new AppError('STORE_NEWER', { file: address, version: present, known: steps.length });
+  }
   for (const [index, step] of steps.entries()) {
     if (index >= present) await apply(db, index + 1, step);
   }
@@ -48,6 +51,15 @@ async function versionOf(db: Database): Promise<number> {
   const row = await db
     .selectFrom('schema_versions')
     .select(({ fn }) => fn.max('version').as('version'))
+    .executeTakeFirst();
+  return row?.version ?? 0;
+}
+
+/** Returns the version that a release has to know to use the tables. */
+async function oldestVersion(db: Database): Promise<number> {
+  const row = await db
+    .selectFrom('schema_versions')
+    .select(({ fn }) => fn.max('needs_version').as('version'))
     .executeTakeFirst();
   return row?.version ?? 0;
 }
@@ -323,4 +335,9 @@ async function addCounts(db: Kysely<unknown>): Promise<void> {
   await sql`update jobs set first_reason = (
     select ${reasonOf(db)} from inputs where inputs.job_id = jobs.job_id and status = 'failed' order by input_index limit 1)
     where inputs_failed > 0`.execute(db);
+}
+
+/** Adds the version that a release has to know to use the tables after a migration; null where that only adds. */
+async function addOldestRelease(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable('schema_versions').addColumn('needs_version', 'integer').execute();
 }

@@ -141,6 +141,8 @@ interface DestinationsTable {
 interface SchemaVersionsTable {
   readonly version: number;
   readonly applied_at: string;
+  /** The version that a release has to know to use the tables after this migration; null where it only adds. */
+  readonly needs_version: number | null;
 }
 
 /** A single row that `probeWrite` writes. */
