@@ -160,7 +160,7 @@ const jobs = z
     database_url: databaseUrl.exactOptional(),
     role: z.enum(['all', 'api', 'worker']).default('all'),
     retention_hours: z.int().min(1).max(MAX_RETENTION_HOURS).default(168),
-    outage_hours: z.number().min(0).max(MAX_OUTAGE_HOURS).default(24),
+    outage_hours: z.int().min(0).max(MAX_OUTAGE_HOURS).default(24),
   })
   .refine(({ role, database_url: databaseUrl }) => role === 'all' || databaseUrl !== undefined, {
     error: 'needs jobs.database_url: nodes with different roles share one PostgreSQL database; or leave it at "all"',

@@ -61,7 +61,7 @@ describe('packaging that does not get to its end', () => {
       await assert.rejects(
         packageInput(direct, {}, { work: join(place, 'full'), outputFolder, reached: fillWhenStaged(disk) }),
         (error: unknown) =>
-          error instanceof AppError && error.reason === 'OUTPUT_FAILED' && /disk is full/.test(error.message),
+          error instanceof AppError && error.reason === 'OUTPUT_DISK_FILLED' && /disk is full/.test(error.message),
       );
       assert.deepEqual(leftIn(outputFolder), []);
     } finally {
@@ -78,7 +78,7 @@ describe('packaging that does not get to its end', () => {
             ? [join(disk.path, 'work'), join(place, 'beside-scratch')]
             : [join(place, 'beside-output'), join(disk.path, 'output')];
         const running = packageInput(direct, {}, { work, outputFolder, sign: true, reached: fillWhenStaged(disk) });
-        const reason = full === 'scratch' ? 'SCRATCH_FULL' : 'OUTPUT_FAILED';
+        const reason = full === 'scratch' ? 'SCRATCH_FULL' : 'OUTPUT_DISK_FILLED';
         await assert.rejects(running, (error: unknown) => error instanceof AppError && error.reason === reason);
         assert.deepEqual([...leftIn(outputFolder), ...leftIn(join(work, 'scratch'))], []);
       } finally {
