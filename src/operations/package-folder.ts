@@ -126,7 +126,7 @@ async function makeInPlace(
   try {
     const sources = new LocalCopies(task.folder, context.scratch);
     const target = new PackagedFolder(task.folder.name, stagedPath);
-    const diskFull = () => new AppError('OUTPUT_FAILED', { path: sink.destination, problem: 'the disk is full' });
+    const diskFull = () => new AppError('OUTPUT_DISK_FILLED', { path: sink.destination, problem: 'the disk is full' });
     const warnings = await makePublication(task, sources, target, { ...context, signal, diskFull }, adopt);
     await adopting;
     return warnings;
