@@ -17,7 +17,7 @@ import {
 } from '#publications/verify-publication.ts';
 import type { LeftOut } from './left-out.ts';
 import type { ReportKind } from './report.ts';
-import { summarize } from './summarize.ts';
+import { summarize, TEXT_CODE } from './summarize.ts';
 
 /** The verification of an input without a manifest. */
 export const NO_MANIFEST: Verification = {
@@ -67,8 +67,8 @@ export function withTrustList(
 }
 
 /**
- * Adds what is said of a manifest that is accepted and leaves out more of its media than itself, of which the readers say
- * nothing. A failure makes it invalid: nobody signed what it leaves out.
+ * Adds what is said of a manifest that is accepted and leaves out more of its media than itself, or files that its file names, of
+ * which the readers say nothing. A failure makes it invalid: nobody signed what it leaves out.
  */
 export function withLeftOut(verification: Verification, found: LeftOut | null): Verification {
   const { state, codes } = verification;
@@ -76,7 +76,8 @@ export function withLeftOut(verification: Verification, found: LeftOut | null): 
   const isFailure = found.kind === 'failure';
   if (!isFailure && codes.some(({ code }) => code === found.code)) return verification;
   const added = { explanation: explanationOf(found.code) ?? found.code, ...found, count: 1 };
-  const others = isFailure ? codes.filter(({ code }) => !MATCHES.includes(code)) : codes;
+  const isOther = isFailure && found.code !== TEXT_CODE;
+  const others = isOther ? codes.filter(({ code }) => !MATCHES.includes(code)) : codes;
   const described = { ...verification, ...(isFailure && { state: 'invalid' as const }), codes: [added, ...others] };
   return { ...described, summary: summarize(described) };
 }

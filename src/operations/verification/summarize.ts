@@ -4,6 +4,8 @@ import type { PublicationVerification, Verification } from '#contract/verificati
 const MEDIA_CHANGED = /^assertion\.(?:dataHash|bmffHash|boxesHash|collectionHash)\.mismatch$/;
 /** The signature covers a part of the media only. */
 const EXTRA_EXCLUSIONS = /\.additionalExclusionsPresent$/;
+/** The code of a file that players may read as text. */
+export const TEXT_CODE = 'com.attestream.file.text';
 /** Failures of the signature itself. */
 const SIGNATURE_FAILED = /^claimSignature\./;
 
@@ -18,9 +20,9 @@ export function summarize(verification: Omit<Verification, 'summary'>): string {
     case 'none':
       return 'No provenance information.';
     case 'trusted':
-      return `${unchanged('Unchanged', verification)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.${leftOpen(verification)}${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
+      return `${unchanged('Unchanged', verification)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.${leftOpen(verification)}${namedFiles(codes)}${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
     case 'valid':
-      return `${unchanged('Unchanged since signing', verification)}. ${signerOf(active)} is on no trust list that this service knows.${leftOpen(verification)}${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
+      return `${unchanged('Unchanged since signing', verification)}. ${signerOf(active)} is on no trust list that this service knows.${leftOpen(verification)}${namedFiles(codes)}${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
     case 'invalid':
       return reasonOf(codes);
   }
@@ -77,6 +79,12 @@ function unchanged(ofFile: string, { codes, publication }: Omit<Verification, 's
   return isPartly ? `${words} as far as the signature covers it: it leaves out parts of the media` : words;
 }
 
+/** Returns a sentence about a file that is text; an empty text for any other. */
+function namedFiles(codes: Verification['codes']): string {
+  const found = codes.find(({ code, ingredient }) => code === TEXT_CODE && ingredient !== true);
+  return found === undefined ? '' : ` ${found.explanation}`;
+}
+
 /** Returns a sentence about what of a publication was no media under the manifest when it was signed; an empty text for none. */
 function signedFindings({ publication }: Pick<Verification, 'publication'>): string {
   const others = Object.entries(publication?.deviations ?? {}).filter(([kind]) => kind !== 'unsigned');
@@ -131,6 +139,7 @@ function reasonOf(codes: Verification['codes']): string {
   if (failures.some(({ code }) => MEDIA_CHANGED.test(code))) return 'Changed after signing.';
   if (failures.some(({ code }) => SIGNATURE_FAILED.test(code))) return 'Signature does not verify.';
   const [failure] = failures.filter(({ code }) => code !== 'signingCredential.untrusted');
+  if (failure?.code === TEXT_CODE) return failure.explanation;
   return failure === undefined
     ? 'The manifest could not be validated completely.'
     : `The manifest is not valid. ${failure.explanation}`;
