@@ -38,7 +38,7 @@ function compared({ presentation, entries, deviations, first }                  
       if (unsigned === 0) return 'Unchanged: media, playlists, text and pictures are as they were signed';
       const name = first.find(({ kind, file }) => kind === 'unsigned' && file !== undefined)?.file;
       const named = name === undefined ? '' : `, such as "${name}"`;
-      return `Playlists, and the media, text and pictures under the signature, are as they were signed. The playlists also play ${unsigned === 1 ? 'one part' : `${unsigned} parts`} that nobody signed${named}`;
+      return `Playlists, and the media, text and pictures under the signature, are as they were signed. The playlists also lead to ${unsigned === 1 ? 'one part' : `${unsigned} parts`} that nobody signed${named}`;
     }
     case 'equivalent': {
       const offers = entries.map((entry) => `"${entry}"`).join(' and ');
@@ -151,9 +151,11 @@ export function summarizeDeviations({
   first,
 }                                                       )         {
   const told = Object.entries(deviations).map(([kind, count]) => `${count} ${kind}`);
-  const [earliest] = first.toSorted((one, other) => Number(isOfPlaylists(one)) - Number(isOfPlaylists(other)));
+  // Nobody knows whether files that a signed text names were changed.
+  const changes = first.filter(({ kind, part }) => kind !== 'unsigned' || part !== 'files');
+  const [earliest] = changes.toSorted((one, other) => Number(isOfPlaylists(one)) - Number(isOfPlaylists(other)));
   if (earliest === undefined) return 'Changed after signing.';
-  if (isOfPlaylists(earliest)) return summarizePlaylists(first.filter(isOfPlaylists));
+  if (isOfPlaylists(earliest)) return summarizePlaylists(changes.filter(isOfPlaylists));
   const { part, file, rendition, index, signed_index: signed, time_seconds: time } = earliest;
   const at = time === undefined ? '' : `, ${clockTime(time)} into the programme`;
   const position = index ?? signed;

@@ -9,6 +9,7 @@ import {
   type Deviation,
   type FoundInPlaylist,
   isOfPlaylists,
+  type NamingText,
   type OfficialReading,
   PRESENTATION_LABEL,
   type PresentationDifference,
@@ -192,6 +193,8 @@ function deviationsOf(
   const missing: PublicationDeviation = { kind: 'missing', part: 'rendition', count: missingRenditions };
   const ofPlaylists: PublicationDeviation[] = [
     ...unbound.map(describeUnbound),
+    // Of unsigned playlists nothing is said of text.
+    ...(presentation.state === 'as_signed' ? presentation.namingTexts.map(describeNamingText) : []),
     ...(missingRenditions > 0 ? [missing] : []),
     ...findings.filter(({ isOfFolder }) => isOfFolder !== true).flatMap(describeFinding),
   ];
@@ -250,6 +253,12 @@ function describeUnbound({ playlist, fragments }: UnboundMedia): PublicationDevi
     playlist: named(playlist),
     ...(startSeconds !== null && { time_seconds: toMilliseconds(startSeconds) }),
   };
+}
+
+function describeNamingText({ path, addresses }: NamingText): PublicationDeviation {
+  const [first = ''] = addresses;
+  const shown = { file: named(first), playlist: named(path) };
+  return { kind: 'unsigned', part: 'files', count: addresses.length, ...shown };
 }
 
 /**
