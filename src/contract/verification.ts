@@ -97,7 +97,7 @@ export const publicationDeviation = z
     part: z
       .enum(['init', 'fragment', 'rendition', 'playlist', 'files'])
       .describe(
-        '`files`: text, pictures and media beside the signed renditions that the playlist in `file` names; of kind `unsigned`, `file` is one that the text in `playlist` names.',
+        '`files`: text, pictures and media beside the signed renditions that the playlist in `file` names; of kind `unsigned`, files that texts name, such as `file` in `playlist`.',
       ),
     count: z
       .int()

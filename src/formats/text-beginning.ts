@@ -7,8 +7,8 @@ const BYTE_ORDER_MARK = /^(?:\xef\xbb\xbf|\xfe\xff|\xff\xfe(?:[\t-\r -~]\0){2})/
 /** First words of the lists that players follow, whatever stands behind them. */
 const LIST_MARK = /^\s*(?:#EXTM3U|ffconcat|<\?xml|<MPD|<smil|<asx|\[playlist|\[reference)/i;
 const CHARACTERS = /^[\t-\r -~]+$/;
-/** Headers in letters of uncompressed pictures and sound, and of documents. */
-const OTHER_HEADER = /^(?:YUV4MPEG2 |Creative Voice F|%PDF-)/;
+/** Headers in letters of uncompressed pictures and sound, and of documents; and the padding of LAME, with which cut MP3 may begin. */
+const OTHER_BEGINNING = /^(?:YUV4MPEG2 |Creative Voice F|%PDF-|LAME\d|UUUU)/;
 
 /**
  * Tells whether bytes begin like text, which may be a list of other files to players: with a byte order mark, with the first word
@@ -17,7 +17,7 @@ const OTHER_HEADER = /^(?:YUV4MPEG2 |Creative Voice F|%PDF-)/;
 export function startsLikeText(bytes: Uint8Array): boolean {
   const start = Buffer.from(bytes.subarray(0, EXAMINED_BYTES)).toString('latin1');
   if (BYTE_ORDER_MARK.test(start) || LIST_MARK.test(start)) return true;
-  return CHARACTERS.test(start) && !OTHER_HEADER.test(start);
+  return CHARACTERS.test(start) && !OTHER_BEGINNING.test(start);
 }
 
 /** ID3v2 tags in a row that are passed over; what stands behind more of them is no media. */

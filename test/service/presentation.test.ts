@@ -182,6 +182,12 @@ describe('the presentation of a publication', () => {
       assert.match(summary, /also lead to one part that nobody signed, such as "line\.png"/);
       assert.ok(!summary.startsWith(AS_SIGNED));
     }
+    const many = await sign(
+      '/v2/sync/c2pa/fragmented',
+      withText('line.png"/><image src="https://example.com/b.png'),
+      PATTERNS,
+    );
+    assert.match((await verify(many)).summary, /also lead to 2 parts that nobody signed, such as "line\.png"/);
     const stored = copyOf(signed, (copy) => writeFileSync(join(copy, 'manifest.mpd.gz'), 'another'));
     const { state, summary } = await verify(stored);
     assert.equal(state, 'invalid');

@@ -194,7 +194,7 @@ function deviationsOf(
   const ofPlaylists: PublicationDeviation[] = [
     ...unbound.map(describeUnbound),
     // Of unsigned playlists nothing is said of text.
-    ...(presentation.state === 'as_signed' ? presentation.namingTexts.map(describeNamingText) : []),
+    ...(presentation.state === 'as_signed' ? describeNamingTexts(presentation.namingTexts) : []),
     ...(missingRenditions > 0 ? [missing] : []),
     ...findings.filter(({ isOfFolder }) => isOfFolder !== true).flatMap(describeFinding),
   ];
@@ -255,10 +255,13 @@ function describeUnbound({ playlist, fragments }: UnboundMedia): PublicationDevi
   };
 }
 
-function describeNamingText({ path, addresses }: NamingText): PublicationDeviation {
-  const [first = ''] = addresses;
-  const shown = { file: named(first), playlist: named(path) };
-  return { kind: 'unsigned', part: 'files', count: addresses.length, ...shown };
+/** Describes all files that texts name by one deviation: there may be thousands of texts. */
+function describeNamingTexts(texts: readonly NamingText[]): PublicationDeviation[] {
+  const [first] = texts;
+  if (first === undefined) return [];
+  const count = texts.reduce((sum, { addresses }) => sum + addresses.length, 0);
+  const shown = { file: named(first.addresses[0] ?? ''), playlist: named(first.path) };
+  return [{ kind: 'unsigned', part: 'files', count, ...shown }];
 }
 
 /**
