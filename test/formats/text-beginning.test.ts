@@ -18,6 +18,8 @@ describe('a file starts like text', () => {
     subtitles: 'WEBVTT\n\n00:00.000 --> 00:01.000\nHello\n',
     'a byte order mark': '\xef\xbb\xbf\xc3\xa9',
     'UTF-16': '\xff\xfea\0b\0',
+    'a session for ffmpeg behind other bytes': '\x01\x02\x80\nc=IN IP4 192.0.2.1\nm=audio 5004 RTP/AVP 0\n',
+    'one with other ends of lines': '\x01\n\rc=IN IP6 ::1\n',
     'a few letters': 'notes',
   };
   for (const [what, start] of Object.entries(TEXTS)) {
@@ -35,6 +37,7 @@ describe('a file starts like text', () => {
       'UUUUUUUUUUUUUUUUUUUU',
       '%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1',
       '\xff\xfe\x44\x00\x91\x17\x16',
+      '\x01\0\nc=IN IP4',
       '\0\0\0\0',
       '',
     ]) {
@@ -56,7 +59,14 @@ describe('a file starts like text', () => {
       assert.ok(await begins(...start, list));
       assert.ok(start.length > 16 || !(await begins(...start, mpegFrames(8))));
     }
-    for (const other of [[title], [title.subarray(0, 12)], [title.subarray(0, 5)], []])
+    for (const other of [
+      [title],
+      [title, Buffer.from([1, 2])],
+      [title, Buffer.alloc(10), list],
+      [title.subarray(0, 12)],
+      [title.subarray(0, 5)],
+      [],
+    ])
       assert.ok(!(await begins(...other)));
   });
 });
