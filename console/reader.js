@@ -21,7 +21,7 @@ const UNBOUND = 'assertion.bmffHash.additionalExclusionsPresent';
 
 /** What the official reader does not look for, and the service does (`left-out.ts`). */
 const NOT_LOOKED_AT =
-  'This browser did not look for media in the bytes that the signature leaves out: have the service verify the file by its path or address.';
+  'This browser did not look for media in the bytes that the signature leaves out, nor for text that leads players to other files: have the service verify the file by its path or address.';
 
 /** @type {Worker | undefined} */
 let worker;

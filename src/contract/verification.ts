@@ -92,21 +92,25 @@ export const publicationDeviation = z
     kind: z
       .enum(['missing', 'added', 'swapped', 'reordered', 'altered', 'unsigned', 'unreadable', 'ambiguous'])
       .describe(
-        '`missing`: signed, and not there, or left out by a playlist; `added`: there, and never signed for this publication, or played twice; `swapped`: another part of the publication stands in its place; `reordered`: not in the order that was signed; `altered`: not the bytes that were signed; `unsigned`: an init segment without a manifest, or media without an init segment; `unreadable`: the reader cannot read it; `ambiguous`: players may read the line of the playlist differently.',
+        '`missing`: signed, and not there, or left out by a playlist; `added`: there, and never signed for this publication, or played twice; `swapped`: another part of the publication stands in its place; `reordered`: not in the order that was signed; `altered`: not the bytes that were signed; `unsigned`: an init segment without a manifest, media without an init segment, or what subtitles name; `unreadable`: the reader cannot read it; `ambiguous`: players may read the line of the playlist differently.',
       ),
     part: z
       .enum(['init', 'fragment', 'rendition', 'playlist', 'files'])
-      .describe('`files`: text, pictures and media beside the signed renditions that the playlist in `file` names.'),
+      .describe(
+        '`files`: text, pictures and media beside the signed renditions that the playlist in `file` names; of kind `unsigned`, files that texts name, such as `file` in `playlist`.',
+      ),
     count: z
       .int()
       .min(1)
-      .describe('How many it stands for; more than one only of missing parts that follow one another.'),
+      .describe(
+        'How many it stands for; more than one only of missing parts that follow one another, and of parts that nobody signed.',
+      ),
     file: z
       .string()
       .exactOptional()
       .describe('Relative to the folder; with the byte range where it is a part of a file.'),
     rendition: z.string().exactOptional().describe('The init segment of the rendition.'),
-    playlist: z.string().exactOptional().describe('The playlist that shows it.'),
+    playlist: z.string().exactOptional().describe('The playlist, or the subtitles, that show it.'),
     index: z
       .int()
       .min(0)

@@ -1,3 +1,5 @@
+import { startsLikeText } from './text-beginning.ts';
+
 /** Container that cannot carry a manifest here. */
 interface UnsupportedContainer {
   /** Name in messages, such as `Ogg`. */
@@ -59,7 +61,7 @@ export function describeContainer(head: Uint8Array): string | null {
   if (isAdts(bytes)) return 'AAC without a container (ADTS)';
   // The sync code of a frame with its reserved bit (RFC 9639, §9.1).
   if (bytes.length >= 2 && (bytes.readUInt16BE(0) & 0xfffe) === 0xfff8) return 'FLAC without its beginning';
-  return isText(bytes.subarray(0, EXAMINED_TEXT_BYTES)) ? 'text' : null;
+  return startsLikeText(bytes) || isText(bytes.subarray(0, EXAMINED_TEXT_BYTES)) ? 'text' : null;
 }
 
 /** Returns the media type of an unsupported file by its first bytes, or null where they do not tell. */

@@ -20,6 +20,7 @@ import { mapOf } from './verification/verify-sequence.ts';
 
 export type { PresentationDifference } from './presentation/compare-presentation.ts';
 export { PRESENTATION_LABEL } from './presentation/presentation.ts';
+export type { NamingText } from './presentation/verify-presentation.ts';
 export type { FoundInPlaylist } from './verification/playlist-findings.ts';
 export type { UnboundMedia } from './verification/unbound-media.ts';
 export { type Deviation, isOfPlaylists } from './verification/verify-renditions.ts';

@@ -17,6 +17,9 @@ const CONTENT_RANGE = /^bytes (\d+)-(\d+)\/(\d+)$/;
 /** The type that stores record when none was given. */
 const UNKNOWN_TYPE = /^(application|binary)\/octet-stream$/i;
 
+/** Encodings that leave bytes as they are. Uploads in pieces are `aws-chunked`: stores take that off, and some record it all the same. */
+const UNCHANGED = /^(?:identity|aws-chunked|)$/i;
+
 /** An object with its first bytes. */
 export interface OpenedS3Object {
   readonly object: S3Object;
@@ -142,8 +145,19 @@ interface RangeAnswer {
   readonly body: Readable;
 }
 
-function rangeAnswer(at: S3Address, { Body, ContentRange, ContentType, ETag }: GetObjectCommandOutput): RangeAnswer {
+/**
+ * Returns what an answer holds. Throws `S3_ENCODED` for an object that browsers decode to other bytes than its own, which are read
+ * here, and `S3_RANGE_REFUSED`.
+ */
+function rangeAnswer(
+  at: S3Address,
+  { Body, ContentEncoding = '', ContentRange, ContentType, ETag }: GetObjectCommandOutput,
+): RangeAnswer {
   const body = Body as Readable;
+  if (!ContentEncoding.split(',').every((each) => UNCHANGED.test(each.trim()))) {
+    body.destroy();
+    throw new AppError('S3_ENCODED', { address: s3UrlOf(at), encoding: ContentEncoding.slice(0, 40) });
+  }
   const [, offset, , totalBytes] = CONTENT_RANGE.exec(ContentRange ?? '') ?? [];
   if (offset === undefined || totalBytes === undefined) {
     body.destroy();

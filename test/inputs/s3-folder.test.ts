@@ -8,7 +8,7 @@ import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import type { FolderLimits } from '#inputs/input-opener.ts';
 import type { S3InputSettings } from '#inputs/s3/s3-sources.ts';
-import { openS3Folder, s3FolderOpener } from '#inputs/s3/s3-sources.ts';
+import { openS3File, openS3Folder, s3FolderOpener } from '#inputs/s3/s3-sources.ts';
 import { sourceFolderContract } from '../bytes/source-folder-contract.ts';
 import { type FaultyProxy, startFaultyProxy } from '../support/servers/faulty-s3-proxy.ts';
 import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
@@ -144,6 +144,25 @@ describe('opening a folder of S3', () => {
     assert.deepEqual(proxy.requests, [`GET /${bucket}/${prefix}/a.m4s`, `GET /${bucket}/${prefix}/b.m4s`]);
   });
 
+  test('refuses what browsers decode to other bytes, on its own and in a folder', async () => {
+    for (const encoding of ['br', 'GZIP', 'aws-chunked,zstd']) {
+      const prefix = randomUUID();
+      await put(`${prefix}/a.m4s`, Buffer.from('as it is signed'), encoding);
+      const source = await (await open(prefix)).open('a.m4s', never);
+      await assert.rejects(readRange(source, 0, 2, never), isA('S3_ENCODED'), encoding);
+      await assert.rejects(openS3File(s3Url(`${prefix}/a.m4s`), 'a', s3.settings, never), isA('S3_ENCODED'), encoding);
+    }
+  });
+
+  test('reads what is sent as it is, whatever clients say of how they uploaded it', async () => {
+    for (const encoding of ['', 'identity', 'aws-chunked', 'aws-chunked, identity']) {
+      const prefix = randomUUID();
+      await put(`${prefix}/a.m4s`, Buffer.from('as it is'), encoding);
+      const source = await (await open(prefix)).open('a.m4s', never);
+      assert.equal((await readRange(source, 0, 8, never)).toString(), 'as it is', encoding);
+    }
+  });
+
   test('finds out that a file changed since it was listed', async () => {
     const prefix = randomUUID();
     await putAll(prefix, { 'a.m4s': Buffer.from('before') });
@@ -158,8 +177,9 @@ async function putAll(prefix: string, files: Readonly<Record<string, Buffer>>): 
   for (const [path, content] of Object.entries(files)) await put(`${prefix}/${path}`, content);
 }
 
-async function put(key: string, content: Buffer): Promise<void> {
-  await s3.client.putObject({ Bucket: bucket, Key: key, Body: content });
+async function put(key: string, content: Buffer, encoding = ''): Promise<void> {
+  const encoded = encoding === '' ? {} : { ContentEncoding: encoding };
+  await s3.client.putObject({ Bucket: bucket, Key: key, Body: content, ...encoded });
 }
 
 function open(prefix: string) {

@@ -7,6 +7,7 @@ import { AppError } from '#errors/app-error.ts';
 import { riff } from '#formats/formats.ts';
 import type { InputPhase } from '#operations/operation.ts';
 import { blobOf, wasmReader } from '#provenance/reading/wasm-reader.ts';
+import { frame, mpegFrames, tag, text } from '../formats/id3/tag-bytes.ts';
 import { mediaFolder, signBytes } from '../support/judges/file-judges.ts';
 import { smallWav } from '../support/manifests/sign-wav.ts';
 import { ffmpeg } from '../support/media/media-files.ts';
@@ -102,7 +103,7 @@ const SOURCES: Readonly<Record<string, { mediaType: string; make: (name: string)
 test('a sidecar takes the place of its own file’s, and not of that of another file', async () => {
   const { home, source, output } = homeWith('sound.wav', smallWav());
   const other = join(home, 'sound.bin');
-  writeFileSync(other, 'other media');
+  writeFileSync(other, Buffer.from([1, 2, 3]));
   const { outputPath = '', sidecarPath = '' } = await signWithSidecar(source, home);
   await assert.rejects(signWithSidecar(other, home), { reason: 'SIDECAR_OF_OTHER_FILE' });
   assert.deepEqual(readdirSync(output).sort(), ['sound_c2pa.c2pa', 'sound_c2pa.wav']);
@@ -231,4 +232,21 @@ describe('nothing is delivered', () => {
     await assert.rejects(signWithSidecar(named.source, named.home), { reason: 'SIDECAR_NAME_TAKEN' });
     for (const { output } of [wav, named]) assert(!existsSync(output));
   });
+});
+
+test('a text gets no sidecar, whatever its name: players may read it as a list of other files', async () => {
+  for (const [name, content] of Object.entries({
+    'film.mkv': 'ffconcat version 1.0\nfile other.mov\n',
+    'film.ogg': 'ffconcat version 1.0\nfile other.mov\n#\0',
+    'film.m3u8': '#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\na.ts\n',
+    'film.ttml': '\ufeff<tt/>',
+  })) {
+    const { home, source, output } = homeWith(name, Buffer.from(content));
+    await assert.rejects(signWithSidecar(source, home), { reason: 'SIDECAR_SOURCE_TEXT' });
+    assert.deepEqual(existsSync(output) ? readdirSync(output) : [], []);
+  }
+  const mpeg = homeWith('film.mp3', Buffer.concat([Buffer.from('#EXTM3U\n#EXT-X-TARGETDURATION:1\n'), mpegFrames(8)]));
+  await assert.rejects(signWithSidecar(mpeg.source, mpeg.home), { reason: 'SIDECAR_SOURCE_TEXT' });
+  const tagged = homeWith('film.mkv', Buffer.concat([tag(4, frame(4, 'TIT2', text('x'))), Buffer.from('ffconcat\0')]));
+  await assert.rejects(signWithSidecar(tagged.source, tagged.home), { reason: 'SIDECAR_SOURCE_TEXT' });
 });

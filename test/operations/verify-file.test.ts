@@ -7,6 +7,9 @@ import { crc32, deflateSync } from 'node:zlib';
 import type { Verification } from '#contract/verification.ts';
 import { AppError } from '#errors/app-error.ts';
 import { riff } from '#formats/formats.ts';
+import { id3 } from '#formats/id3/id3.ts';
+
+import { frame, mpegFrames, tag, text as title } from '../formats/id3/tag-bytes.ts';
 import { filesWithXmp, xmpNaming } from '../provenance/files-with-xmp.ts';
 import { startAuthority } from '../provenance/time-stamp-authority.ts';
 import { signBytes } from '../support/judges/file-judges.ts';
@@ -98,8 +101,30 @@ describe('the verdict on a file', async () => {
   test('is reached with a sidecar next to it, whatever kind of file it is', async () => {
     const next = await verified('notes.txt', { 'notes.txt': text, 'notes.c2pa': sidecar });
     assert.deepEqual([next.state, next.manifest_from], ['valid', 'sidecar']);
+    assert.match(next.summary, /is text, which may name other files/);
+    assert.ok(next.codes.some(({ code, kind }) => code === 'com.attestream.file.text' && kind === 'informational'));
+    const bytes = Buffer.from([0, 1, 2, 3]);
+    const other = await verified('notes.bin', { 'notes.bin': bytes, 'notes.c2pa': await sidecarFor(bytes) });
+    assert.doesNotMatch(other.summary, /other files/);
     const changed = await verified('notes.txt', { 'notes.txt': flipped(text, 5), 'notes.c2pa': sidecar });
     assert.equal(changed.state, 'invalid');
+  });
+
+  test('is invalid where players may read a list of other files between the tag and the sound', async () => {
+    const list = Buffer.from('ffconcat version 1.0\nfile other.mov\n#');
+    const input = Buffer.concat([tag(4, frame(4, 'TIT2', title('x'))), list, mpegFrames(40)]);
+    const careless = {
+      ...id3,
+      planEmbedding: (layout: Parameters<typeof id3.planEmbedding>[0], size: number) =>
+        id3.planEmbedding({ ...layout, startsLikeText: false }, size),
+    };
+    const verdict = await verified('a.mp3', { 'a.mp3': await signBytes(careless, input) });
+    assert.equal(verdict.state, 'invalid');
+    assert.match(verdict.summary, /^Players may read the file as text/);
+    const codes = new Map(verdict.codes.map(({ code, kind }) => [code, kind]));
+    assert.equal(codes.get('com.attestream.file.text'), 'failure');
+    // The media are those that were signed.
+    assert.equal(codes.get('assertion.dataHash.match'), 'success');
   });
 
   test('is not reached on a sidecar as if it were changed media', async () => {

@@ -121,6 +121,11 @@ export const formatErrors = {
     ({ name, offset }) =>
       `Behind its ID3v2 tag, from byte ${offset}, "${name}" holds neither MPEG audio (MP3) nor FLAC. Convert it to one of them.`,
   ),
+  ID3_AUDIO_BEHIND_TEXT: entry<{ name: string; offset: number }>(
+    'PROCESSING_FAILED',
+    ({ name, offset }) =>
+      `From byte ${offset} on, before its first frame of MPEG audio, "${name}" begins like text, which players may read as a list of other files. Write it anew without that, for example with: ffmpeg -f mp3 -i in.mp3 -c copy out.mp3.`,
+  ),
   FLAC_STREAMINFO_INVALID: entry<{ name: string; offset: number; problem: string }>(
     'PROCESSING_FAILED',
     ({ name, offset, problem }) =>

@@ -159,6 +159,11 @@ export const inputErrors = {
     ({ address, encoding }) =>
       `The server sends "${address}" packed (Content-Encoding: ${encoding}), although it was asked not to: media is read as it is. Let it send the file unpacked.`,
   ),
+  S3_ENCODED: entry<{ address: string; encoding: string }>(
+    'PROCESSING_FAILED',
+    ({ address, encoding }) =>
+      `"${address}" says that it is packed (Content-Encoding: ${encoding}), so that browsers decode it to other bytes than are read here. Upload it unpacked, or remove that from its metadata.`,
+  ),
   HTTP_TIMED_OUT: entry<{ address: string; timeoutMs: number }>(
     'PROCESSING_FAILED',
     ({ address, timeoutMs }) =>

@@ -205,6 +205,11 @@ export const operationErrors = {
     ({ name }) =>
       `"${name}" is named like a manifest, and a sidecar of it would have its name. Submit the file that it belongs to; if it is none, rename it.`,
   ),
+  SIDECAR_SOURCE_TEXT: entry<{ name: string }>(
+    'INVALID_INPUT_TYPE',
+    ({ name }) =>
+      `"${name}" begins like text, which players may read as a list of other files, and a sidecar would bind the list alone. Submit the media itself; a playlist is signed with its folder, at /v2/c2pa/fragmented.`,
+  ),
   SIDECAR_SOURCE_SIGNED: entry<{ name: string }>(
     'INVALID_INPUT_TYPE',
     ({ name }) =>

@@ -5,6 +5,7 @@ import { type FormatHandler, HEAD_SIZE_BYTES, LONG_HEAD_SIZE_BYTES, type MediaLa
 import { type EmbeddingPlan, placeholderDataHash, planDataHash } from '../hard-binding.ts';
 import { onlyReadableAlone } from '../manifest-element.ts';
 import { findFirstFrame, startsFreeFormat } from '../mpeg-audio.ts';
+import { beginsWithText } from '../text-beginning.ts';
 import { embedInTag, makeTag, stripTag } from './rewrite-tag.ts';
 import { type Id3Tag, readTags } from './tag.ts';
 import { parseTagHeader, startsLikeTag, TAG_HEADER_SIZE_BYTES, tagSizeBytes } from './tag-structure.ts';
@@ -70,6 +71,7 @@ interface Id3Layout extends MediaLayout {
   /** End of the tags, where the audio starts, or garbage before its first frame. */
   readonly audioOffset: number;
   readonly stream: AudioStream;
+  readonly startsLikeText: boolean;
 }
 
 /**
@@ -105,6 +107,7 @@ export const id3: FormatHandler<Id3Layout> = {
       tags,
       audioOffset,
       stream,
+      startsLikeText: await beginsWithText(source, signal),
       mediaType: stream.mediaType,
       extensions: stream.extensions,
       hasVideo: false,
@@ -155,7 +158,8 @@ function requireOneTag({ name }: ByteSource, [first, second]: readonly Id3Tag[],
 }
 
 function planEmbedding(layout: Id3Layout, manifestSizeBytes: number): EmbeddingPlan {
-  const { sizeBytes, audioOffset } = layout;
+  const { name, sizeBytes, audioOffset } = layout;
+  if (layout.startsLikeText) throw new AppError('ID3_AUDIO_BEHIND_TEXT', { name, offset: audioOffset });
   const audio: Splice = { kind: 'copy', offset: audioOffset, length: sizeBytes - audioOffset, into: 'flat' };
   // The shift of the audio depends on the size of the tags, which does not depend on the offsets stored in them.
   let newAudioOffset = 0;

@@ -11,6 +11,7 @@ import { isInputError } from '#errors/catalogue.ts';
 import { type FormatHandler, HEAD_SIZE_BYTES } from '#formats/format-handler.ts';
 import { recogniseFormat } from '#formats/formats.ts';
 import { placeholderWholeHash, planWholeHash } from '#formats/hard-binding.ts';
+import { beginsWithText } from '#formats/text-beginning.ts';
 import { unsupportedMediaType } from '#formats/unsupported-containers.ts';
 import { type ManifestDraft, signAgainIfLarger } from '#provenance/manifest-author.ts';
 import { assetReadingOf } from '#provenance/official-reader.ts';
@@ -180,8 +181,8 @@ async function commitBoth({ copy, sidecar }: Staged, signal: AbortSignal): Promi
 
 /**
  * Describes a file of any kind by its bytes. Containers that are damaged, or have no handler here, have no layout: a sidecar
- * binds all bytes, whatever they mean. Throws `SIDECAR_SOURCE_SIGNED` for a file that carries a manifest, and the errors
- * of the source.
+ * binds all bytes, whatever they mean. Throws `SIDECAR_SOURCE_SIGNED` for a file that carries a manifest, `SIDECAR_SOURCE_TEXT`, and the
+ * errors of the source.
  */
 async function describeSource(source: ByteSource, { signal, scratch }: InputContext): Promise<DescribedFile> {
   const head = await readRange(source, 0, Math.min(source.sizeBytes, HEAD_SIZE_BYTES), signal);
@@ -192,6 +193,7 @@ async function describeSource(source: ByteSource, { signal, scratch }: InputCont
     if (reading !== 'none' && !('problem' in reading)) throw alreadySigned(source);
     return withoutLayout(source, still);
   }
+  if (await beginsWithText(source, signal)) throw new AppError('SIDECAR_SOURCE_TEXT', { name: source.name });
   const unsupported = unsupportedMediaType(head);
   if (unsupported !== null) return withoutLayout(source, unsupported);
   const format = await recogniseFormat(source, signal);

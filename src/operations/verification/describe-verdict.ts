@@ -9,6 +9,7 @@ import {
   type Deviation,
   type FoundInPlaylist,
   isOfPlaylists,
+  type NamingText,
   type OfficialReading,
   PRESENTATION_LABEL,
   type PresentationDifference,
@@ -17,7 +18,7 @@ import {
 } from '#publications/verify-publication.ts';
 import type { LeftOut } from './left-out.ts';
 import type { ReportKind } from './report.ts';
-import { summarize } from './summarize.ts';
+import { summarize, TEXT_CODE } from './summarize.ts';
 
 /** The verification of an input without a manifest. */
 export const NO_MANIFEST: Verification = {
@@ -67,8 +68,8 @@ export function withTrustList(
 }
 
 /**
- * Adds what is said of a manifest that is accepted and leaves out more of its media than itself, of which the readers say
- * nothing. A failure makes it invalid: nobody signed what it leaves out.
+ * Adds what is said of a manifest that is accepted and leaves out more of its media than itself, or files that its file names, of
+ * which the readers say nothing. A failure makes it invalid: nobody signed what it leaves out.
  */
 export function withLeftOut(verification: Verification, found: LeftOut | null): Verification {
   const { state, codes } = verification;
@@ -76,7 +77,8 @@ export function withLeftOut(verification: Verification, found: LeftOut | null): 
   const isFailure = found.kind === 'failure';
   if (!isFailure && codes.some(({ code }) => code === found.code)) return verification;
   const added = { explanation: explanationOf(found.code) ?? found.code, ...found, count: 1 };
-  const others = isFailure ? codes.filter(({ code }) => !MATCHES.includes(code)) : codes;
+  const isOther = isFailure && found.code !== TEXT_CODE;
+  const others = isOther ? codes.filter(({ code }) => !MATCHES.includes(code)) : codes;
   const described = { ...verification, ...(isFailure && { state: 'invalid' as const }), codes: [added, ...others] };
   return { ...described, summary: summarize(described) };
 }
@@ -191,6 +193,8 @@ function deviationsOf(
   const missing: PublicationDeviation = { kind: 'missing', part: 'rendition', count: missingRenditions };
   const ofPlaylists: PublicationDeviation[] = [
     ...unbound.map(describeUnbound),
+    // Of unsigned playlists nothing is said of text.
+    ...(presentation.state === 'as_signed' ? describeNamingTexts(presentation.namingTexts) : []),
     ...(missingRenditions > 0 ? [missing] : []),
     ...findings.filter(({ isOfFolder }) => isOfFolder !== true).flatMap(describeFinding),
   ];
@@ -249,6 +253,15 @@ function describeUnbound({ playlist, fragments }: UnboundMedia): PublicationDevi
     playlist: named(playlist),
     ...(startSeconds !== null && { time_seconds: toMilliseconds(startSeconds) }),
   };
+}
+
+/** Describes all files that texts name by one deviation: there may be thousands of texts. */
+function describeNamingTexts(texts: readonly NamingText[]): PublicationDeviation[] {
+  const [first] = texts;
+  if (first === undefined) return [];
+  const count = texts.reduce((sum, { addresses }) => sum + addresses.length, 0);
+  const shown = { file: named(first.addresses[0] ?? ''), playlist: named(first.path) };
+  return [{ kind: 'unsigned', part: 'files', count, ...shown }];
 }
 
 /**

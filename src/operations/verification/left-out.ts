@@ -3,15 +3,17 @@ import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import type { Verification } from '#contract/verification.ts';
 import type { MediaLayout, StrayBox } from '#formats/format-handler.ts';
 import type { ManifestElement } from '#formats/manifest-element.ts';
+import { beginsWithText } from '#formats/text-beginning.ts';
 import { MAX_STORE_BYTES } from '#provenance/chain-limits.ts';
 import { decodeCbor, type JumbfBox, onlyCbor, onlyChild, parseJumbf } from '#provenance/jumbf.ts';
 import { signatureHeadersOf } from '#provenance/signature-headers.ts';
 import { unsignedParts } from '#provenance/unsigned-parts.ts';
+import { TEXT_CODE } from './summarize.ts';
 
 // A hash leaves out the bytes of its manifest, which anybody can change there. They are an element of C2PA, which holds a
 // manifest store and zeros, and nothing else: whoever makes the manifest shorter gets space for media in it, or beside it.
 
-/** Finding about a manifest that leaves out too much: a failure makes it invalid. */
+/** Finding about a manifest that leaves out too much, or files that its file may name: a failure makes it invalid. */
 export type LeftOut = Pick<Verification['codes'][number], 'code' | 'kind'> & { readonly explanation?: string };
 
 const byteRanges = z.array(z.object({ start: z.number(), length: z.number() }));
@@ -74,9 +76,24 @@ interface AcceptedFile {
 export async function findLeftOut(file: AcceptedFile, signal: AbortSignal): Promise<LeftOut | null> {
   const binding = bindingOf(file.store, file.label);
   const problem = await problemOf(binding, file, signal);
-  if (problem === null) return findExtra(binding, file.layout);
+  if (problem === null) return findExtra(binding, file.layout) ?? (await findText(file, signal));
   const code = binding?.by === 'boxes' ? 'assertion.bmffHash.mismatch' : 'assertion.dataHash.mismatch';
   return { code, kind: 'failure', explanation: problem };
+}
+
+/**
+ * Returns what to say of a file that players may read as text: it may be a list of other files, which play in its place. In a file
+ * that embeds its manifest, text stands in place of media.
+ */
+async function findText({ source, layout, isSidecar }: AcceptedFile, signal: AbortSignal): Promise<LeftOut | null> {
+  if (layout?.startsLikeText) {
+    const explanation =
+      'Players may read the file as text, which names other files: it has text before its first frame of sound.';
+    return { code: TEXT_CODE, kind: 'failure', explanation };
+  }
+  if (!isSidecar || !(await beginsWithText(source, signal))) return null;
+  const explanation = 'The file is text, which may name other files: what these hold is not covered.';
+  return { code: TEXT_CODE, kind: 'informational', explanation };
 }
 
 /** Returns why what a binding leaves out is not its manifest alone, as a sentence; null where it is. */

@@ -4,6 +4,8 @@ import type { PublicationVerification, Verification } from '#contract/verificati
 const MEDIA_CHANGED = /^assertion\.(?:dataHash|bmffHash|boxesHash|collectionHash)\.mismatch$/;
 /** The signature covers a part of the media only. */
 const EXTRA_EXCLUSIONS = /\.additionalExclusionsPresent$/;
+/** The code of a file that players may read as text. */
+export const TEXT_CODE = 'com.attestream.file.text';
 /** Failures of the signature itself. */
 const SIGNATURE_FAILED = /^claimSignature\./;
 
@@ -18,9 +20,9 @@ export function summarize(verification: Omit<Verification, 'summary'>): string {
     case 'none':
       return 'No provenance information.';
     case 'trusted':
-      return `${unchanged('Unchanged', verification)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.${leftOpen(verification)}${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
+      return `${unchanged('Unchanged', verification)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.${leftOpen(verification)}${namedFiles(codes)}${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
     case 'valid':
-      return `${unchanged('Unchanged since signing', verification)}. ${signerOf(active)} is on no trust list that this service knows.${leftOpen(verification)}${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
+      return `${unchanged('Unchanged since signing', verification)}. ${signerOf(active)} is on no trust list that this service knows.${leftOpen(verification)}${namedFiles(codes)}${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
     case 'invalid':
       return reasonOf(codes);
   }
@@ -36,7 +38,7 @@ function compared({ presentation, entries, deviations, first }: NonNullable<Veri
       if (unsigned === 0) return 'Unchanged: media, playlists, text and pictures are as they were signed';
       const name = first.find(({ kind, file }) => kind === 'unsigned' && file !== undefined)?.file;
       const named = name === undefined ? '' : `, such as "${name}"`;
-      return `Playlists, and the media, text and pictures under the signature, are as they were signed. The playlists also play ${unsigned === 1 ? 'one part' : `${unsigned} parts`} that nobody signed${named}`;
+      return `Playlists, and the media, text and pictures under the signature, are as they were signed. The playlists also lead to ${unsigned === 1 ? 'one part' : `${unsigned} parts`} that nobody signed${named}`;
     }
     case 'equivalent': {
       const offers = entries.map((entry) => `"${entry}"`).join(' and ');
@@ -75,6 +77,12 @@ function unchanged(ofFile: string, { codes, publication }: Omit<Verification, 's
   const words = publication === undefined ? ofFile : compared(publication);
   const isPartly = codes.some(({ code, ingredient }) => EXTRA_EXCLUSIONS.test(code) && ingredient !== true);
   return isPartly ? `${words} as far as the signature covers it: it leaves out parts of the media` : words;
+}
+
+/** Returns a sentence about a file that is text; an empty text for any other. */
+function namedFiles(codes: Verification['codes']): string {
+  const found = codes.find(({ code, ingredient }) => code === TEXT_CODE && ingredient !== true);
+  return found === undefined ? '' : ` ${found.explanation}`;
 }
 
 /** Returns a sentence about what of a publication was no media under the manifest when it was signed; an empty text for none. */
@@ -131,6 +139,7 @@ function reasonOf(codes: Verification['codes']): string {
   if (failures.some(({ code }) => MEDIA_CHANGED.test(code))) return 'Changed after signing.';
   if (failures.some(({ code }) => SIGNATURE_FAILED.test(code))) return 'Signature does not verify.';
   const [failure] = failures.filter(({ code }) => code !== 'signingCredential.untrusted');
+  if (failure?.code === TEXT_CODE) return failure.explanation;
   return failure === undefined
     ? 'The manifest could not be validated completely.'
     : `The manifest is not valid. ${failure.explanation}`;
@@ -142,9 +151,11 @@ export function summarizeDeviations({
   first,
 }: Pick<PublicationVerification, 'deviations' | 'first'>): string {
   const told = Object.entries(deviations).map(([kind, count]) => `${count} ${kind}`);
-  const [earliest] = first.toSorted((one, other) => Number(isOfPlaylists(one)) - Number(isOfPlaylists(other)));
+  // Nobody knows whether files that a signed text names were changed.
+  const changes = first.filter(({ kind, part }) => kind !== 'unsigned' || part !== 'files');
+  const [earliest] = changes.toSorted((one, other) => Number(isOfPlaylists(one)) - Number(isOfPlaylists(other)));
   if (earliest === undefined) return 'Changed after signing.';
-  if (isOfPlaylists(earliest)) return summarizePlaylists(first.filter(isOfPlaylists));
+  if (isOfPlaylists(earliest)) return summarizePlaylists(changes.filter(isOfPlaylists));
   const { part, file, rendition, index, signed_index: signed, time_seconds: time } = earliest;
   const at = time === undefined ? '' : `, ${clockTime(time)} into the programme`;
   const position = index ?? signed;

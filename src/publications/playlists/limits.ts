@@ -4,6 +4,8 @@ import { AppError } from '#errors/app-error.ts';
 
 /** Size of one playlist or MPD in bytes. */
 export const MAX_PLAYLIST_BYTES = 32 * 1024 * 1024;
+/** Size of a file of text in bytes; subtitles of a film have some hundred kilobytes. A larger one counts as media. */
+export const MAX_TEXT_BYTES = 4 * 1024 * 1024;
 /** Lines of one playlist or MPD; 100,000 are legitimate. A parsed line of HLS takes about a kilobyte of memory. */
 export const MAX_PLAYLIST_LINES = 250_000;
 /** Tags of one MPD; a parsed element takes about 1.3 kilobytes of memory. */

@@ -15,6 +15,7 @@ import { type ComparedPlaylist, comparePresentation, type PresentationDifference
 import { type BoundPart, hashNamedFiles, type PlaylistText, textOf } from './hash-playlists.ts';
 import { type HashedFile, isPresented } from './presentation.ts';
 import { type PresentationReading, readPresentation, type UnreadPresentation } from './stored-presentation.ts';
+import { addressesIn } from './text-addresses.ts';
 
 /** Playlists that no manifest signs, or those of one that were compared with what it signs. */
 export interface VerifiedPresentation {
@@ -25,6 +26,14 @@ export interface VerifiedPresentation {
   readonly absent: readonly string[];
   /** Why a presentation that is signed could not be compared. */
   readonly problems: readonly string[];
+  /** The texts under the signature that name files by themselves: no digest covers those. */
+  readonly namingTexts: readonly NamingText[];
+}
+
+/** A text that a playlist names, and the addresses in it. */
+export interface NamingText {
+  readonly path: string;
+  readonly addresses: readonly string[];
 }
 
 /** A manifest as it is signed: what it presents, and the files that its trees bind. */
@@ -107,7 +116,9 @@ export async function verifyPresentation(
     const unlisted = [...hidden].map((playlist) => ({ part: 'playlist', kind: 'unreadable', playlist }) as const);
     const differences = [...compared.differences, ...unlisted];
     const absent = compared.absent.filter((path) => !hidden.has(path));
-    return { state: differences.length === 0 ? 'as_signed' : 'changed', differences, absent, problems: [] };
+    const state = differences.length === 0 ? 'as_signed' : 'changed';
+    const namingTexts = await files.namingTexts(hashed.flatMap(({ named }) => named.map(({ path }) => path)));
+    return { state, differences, absent, problems: [], namingTexts };
   });
   return joined([
     ...verdicts,
@@ -152,7 +163,14 @@ function bindingsOf({ listed, read }: Pick<RenditionReading, 'listed' | 'read'>)
   return map === null ? parts : [...parts, [path, { path, uniqueId, localId, count }]];
 }
 
-const NOT_SIGNED: VerifiedPresentation = { state: 'not_signed', differences: [], absent: [], problems: [] };
+/** The verdict where no manifest signs a presentation. */
+export const NOT_SIGNED: VerifiedPresentation = {
+  state: 'not_signed',
+  differences: [],
+  absent: [],
+  problems: [],
+  namingTexts: [],
+};
 const WORST_FIRST = ['changed', 'not_signed', 'as_signed'] as const;
 
 function joined(parts: readonly VerifiedPresentation[]): VerifiedPresentation {
@@ -162,8 +180,12 @@ function joined(parts: readonly VerifiedPresentation[]): VerifiedPresentation {
     differences: parts.flatMap(({ differences }) => differences),
     absent: parts.flatMap(({ absent }) => absent),
     problems: parts.flatMap(({ problems }) => problems),
+    namingTexts: parts.flatMap(({ namingTexts }) => namingTexts),
   };
 }
+
+/** A file that was hashed, and the addresses in it where it is text. */
+type ReadFile = HashedFile & Pick<NamingText, 'addresses'>;
 
 /** Hashes files of a folder, each once. */
 class FileHashes {
@@ -171,7 +193,7 @@ class FileHashes {
   readonly #playlists: ReadonlyMap<string, PlaylistDocument>;
   readonly #paths: ReadonlySet<string>;
   readonly #signal: AbortSignal;
-  readonly #hashes = new Map<string, Promise<HashedFile>>();
+  readonly #hashes = new Map<string, Promise<ReadFile>>();
 
   constructor(folder: SourceFolder, playlists: ReadonlyMap<string, PlaylistDocument>, signal: AbortSignal) {
     this.#folder = folder;
@@ -201,12 +223,21 @@ class FileHashes {
     this.#hashes.set(path, known);
     return await known;
   }
+
+  /** Returns those of the files that were hashed that name others. */
+  async namingTexts(paths: readonly string[]): Promise<NamingText[]> {
+    const texts = await mapConcurrent([...new Set(paths)], 1, async (path) => {
+      return { path, addresses: (await this.#hashes.get(path))?.addresses ?? [] };
+    });
+    return texts.filter(({ addresses }) => addresses.length > 0);
+  }
 }
 
-function hashOfFile(folder: SourceFolder, path: string, signal: AbortSignal): Promise<HashedFile> {
+function hashOfFile(folder: SourceFolder, path: string, signal: AbortSignal): Promise<ReadFile> {
   return withSource(folder, { path }, signal, async (source) => {
     const { sizeBytes } = source;
+    const addresses = await addressesIn(source, signal);
     const { flat: digest } = await digestPlan(wholeFile(sizeBytes), source, { signal });
-    return { path, sizeBytes, digest };
+    return { path, sizeBytes, digest, addresses };
   });
 }

@@ -7,6 +7,7 @@ import { isPicture, isPlainText } from '../playlists/file-names.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
 import { attributeOf } from '../playlists/hls-lines.ts';
 import { referencesOf } from '../playlists/hls-playlist.ts';
+import { MAX_TEXT_BYTES } from '../playlists/limits.ts';
 import { statedKinds } from '../playlists/mpd-kinds.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import {
@@ -25,8 +26,6 @@ export interface UnboundMedia {
 
 /** Files whose first bytes are read at once. */
 const MAX_CONCURRENT_FILES = 8;
-/** Bytes of a file of text; subtitles of a film have some hundred kilobytes. */
-const MAX_TEXT_BYTES = 4 * 1024 * 1024;
 /** Bytes by which a picture is recognised. */
 const HEAD_SIZE_BYTES = 16;
 /** The beginning of WebVTT, TTML and SubRip; some segments of text are empty. */

@@ -3,6 +3,7 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import { partKey, singleFileOf } from '../media-part.ts';
 import {
   manifestsByEntry,
+  NOT_SIGNED,
   type VerifiedPresentation,
   verifyPresentation,
 } from '../presentation/verify-presentation.ts';
@@ -78,7 +79,7 @@ export async function verifyListed(
       missingRenditions: 0,
       unoffered: 0,
       wholeFile,
-      presentation: { state: 'not_signed', differences: [], absent: [], problems: [] },
+      presentation: NOT_SIGNED,
       findings: [...findings, ...times.findings, ...findSilentChoices(publication.choices, ranges.inits)],
       unordered: times.unordered,
       untimed: untimedIn(ranges.renditions, ranges.timesOf),

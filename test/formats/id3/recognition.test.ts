@@ -43,6 +43,22 @@ describe('MPEG audio is recognised', () => {
     assert.equal((await id3.readLayout(tagged, signal)).audioOffset, TITLE.length);
   });
 
+  test('but not signed where players may read text between the tag and the first frame', async () => {
+    for (const list of ['ffconcat version 1.0\nfile other.mov\n#', '#EXTM3U\n#EXT-X-TARGETDURATION:1\n', '<MPD>']) {
+      for (const start of [TITLE, Buffer.alloc(0)]) {
+        const input = Buffer.concat([start, Buffer.from(list), AUDIO]);
+        assert.equal(await refusalOf(id3, input), 'ID3_AUDIO_BEHIND_TEXT', list);
+      }
+    }
+    for (const garbage of [
+      Buffer.alloc(300),
+      Buffer.from([0x12, 0x80, 0x41, 0x42]),
+      Buffer.from('APETAGEX\xd0', 'latin1'),
+    ]) {
+      assert.equal(await refusalOf(id3, Buffer.concat([TITLE, garbage, AUDIO])), 'accepted');
+    }
+  });
+
   test('behind a tag that the head does not reach the end of', async () => {
     const input = Buffer.concat([tag(4, frame(4, 'APIC', picture(100_000))), AUDIO]);
     assert.ok(isClaimed(input));
