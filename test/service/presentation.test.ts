@@ -2,8 +2,6 @@ import assert from 'node:assert/strict';
 import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
-import type { Verification } from '#contract/verification.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { makeFilm } from '../support/media/make-film.ts';
 import { makeFfmpegDash } from '../support/publications/make-publication.ts';
@@ -11,10 +9,18 @@ import { startNginx } from '../support/servers/nginx.ts';
 import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { s3Settings } from './s3-settings.ts';
+import {
+  AS_SIGNED,
+  copyOf,
+  PATTERNS,
+  rewrite,
+  SAMPLE,
+  signFolder,
+  textAt,
+  told,
+  verifyFolder,
+} from './signed-folders.ts';
 
-const SAMPLE = fileURLToPath(new URL('../../samples/publication', import.meta.url));
-const PATTERNS = { playlist_pattern: '*.{m3u8,mpd}', init_pattern: 'init-*.mp4', frag_pattern: 'fragment-*.m4s' };
-const AS_SIGNED = 'Unchanged: media, playlists, text and pictures are as they were signed.';
 const SUBTITLES = '1\n00:00:00,500 --> 00:00:02,000\nNo decision was taken.\n';
 
 const folder = temporaryFolder();
@@ -47,48 +53,9 @@ after(async () => {
   await s3?.close();
 });
 
-function textAt(root: string, path: string): string {
-  return readFileSync(join(root, path), 'utf8');
-}
-
-async function sign(path: string, input: string, params: object, output?: object): Promise<string> {
-  const inputs = [{ type: 'local_folder_path', path: input }];
-  const { results } = await service.runSync(path, { inputs, params, ...(output && { output }) });
-  assert.equal(results[0]?.status, 'succeeded', results[0]?.error);
-  return results[0]?.output_path ?? '';
-}
-
-async function verify(path: string, params: object = {}): Promise<Verification> {
-  const isRemote = /^\w+:\/\//.test(path);
-  const input = isRemote ? { type: 'remote_folder_url', url: path } : { type: 'local_folder_path', path };
-  const { results } = await service.runSync('/v2/sync/verify', { inputs: [input], params });
-  assert.equal(results[0]?.status, 'succeeded', results[0]?.error);
-  return results[0]?.verification as Verification;
-}
-
-/** Returns subtitles that show a picture (SMPTE ST 2052-1). */
-function ttml(picture: string): string {
-  return `<?xml version="1.0"?>\n<tt xmlns="http://www.w3.org/ns/ttml" xmlns:smpte="http://www.smpte-ra.org/schemas/2052-1/2010/smpte-tt"><body><div begin="0s" end="5s" smpte:backgroundImage="${picture}"/></body></tt>\n`;
-}
-
-/** Returns a copy of a publication, changed. */
-function copyOf(publication: string, change: (root: string) => void): string {
-  const root = join(temporaryFolder(), 'copy');
-  cpSync(publication, root, { recursive: true });
-  change(root);
-  return root;
-}
-
-function rewrite(root: string, path: string, edit: (text: string) => string): void {
-  const text = textAt(root, path);
-  assert.notEqual(edit(text), text);
-  writeFileSync(join(root, path), edit(text));
-}
-
-function told({ state, publication }: Verification): object {
-  const { presentation, first = [] } = publication ?? {};
-  return { state, presentation, first: first.map(({ kind, part, file }) => ({ kind, part, file })) };
-}
+const sign = (path: string, input: string, params: object, output?: object) =>
+  signFolder(service, path, input, params, output);
+const verify = (path: string, params: object = {}) => verifyFolder(service, path, params);
 
 function nameOf(root: string, ending: RegExp): string {
   const names = readdirSync(root, { recursive: true, encoding: 'utf8' });
@@ -196,45 +163,6 @@ describe('the presentation of a publication', () => {
     const root = copyOf(carried, (copy) => writeFileSync(join(copy, 'poster.jpg'), 'another'));
     const { state, publication } = await verify(root);
     assert.deepEqual([state, publication?.presentation], ['invalid', 'changed']);
-  });
-
-  test('does not cover pictures that subtitles name, which is said, replaced or not', async () => {
-    const subtitles =
-      '<AdaptationSet contentType="text" mimeType="application/ttml+xml" lang="en"><Representation id="t" bandwidth="100"><BaseURL>lines.ttml</BaseURL></Representation></AdaptationSet></Period>';
-    const withText = (picture: string): string =>
-      copyOf(SAMPLE, (copy) => {
-        rewrite(copy, 'manifest.mpd', (text) => text.replace('</Period>', subtitles));
-        writeFileSync(join(copy, 'line.png'), Buffer.from('89504e470d0a1a0a00', 'hex'));
-        writeFileSync(join(copy, 'lines.ttml'), ttml(picture));
-      });
-    const signed = await sign('/v2/sync/c2pa/fragmented', withText('line.png'), PATTERNS);
-    const replaced = copyOf(signed, (copy) => writeFileSync(join(copy, 'line.png'), 'another'));
-    for (const root of [signed, replaced]) {
-      const { state, publication, summary } = await verify(root);
-      assert.deepEqual(
-        [state, publication?.presentation, publication?.deviations],
-        ['valid', 'as_signed', { unsigned: 1 }],
-      );
-      const first = [{ kind: 'unsigned', part: 'files', count: 1, file: 'line.png', playlist: 'lines.ttml' }];
-      assert.deepEqual(publication?.first, first);
-      assert.match(summary, /also lead to one part that nobody signed, such as "line\.png"/);
-      assert.ok(!summary.startsWith(AS_SIGNED));
-    }
-    const many = await sign(
-      '/v2/sync/c2pa/fragmented',
-      withText('line.png"/><image src="https://example.com/b.png'),
-      PATTERNS,
-    );
-    assert.match((await verify(many)).summary, /also lead to 2 parts that nobody signed, such as "line\.png"/);
-    const stored = copyOf(signed, (copy) => writeFileSync(join(copy, 'manifest.mpd.gz'), 'another'));
-    const { state, summary } = await verify(stored);
-    assert.equal(state, 'invalid');
-    assert.match(summary, /^Not as signed: .*"manifest\.mpd\.gz"/);
-    const inside = await sign('/v2/sync/c2pa/fragmented', withText('#picture'), PATTERNS);
-    assert.deepEqual(told(await verify(inside)), { state: 'valid', presentation: 'as_signed', first: [] });
-    rewrite(replaced, 'manifest.mpd', (text) => `${text}\n`);
-    const equivalent = await verify(replaced, { presentation: 'equivalent' });
-    assert.deepEqual(told(equivalent), { state: 'valid', presentation: 'equivalent', first: [] });
   });
 
   test('is changed where a playlist is, and equivalent to those who ask for that', async () => {
