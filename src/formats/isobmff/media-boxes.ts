@@ -254,13 +254,12 @@ function runAt(trun: Box, base: number, previousEnd: number, defaultSizeBytes: n
   if ((flags & HAS_FIRST_SAMPLE_FLAGS) !== 0) fields.skip(4);
   const before = (flags & 0x100) !== 0 ? 4 : 0;
   const after = 4 * SAMPLE_FIELDS.filter((flag) => flag > HAS_SAMPLE_SIZES && (flags & flag) !== 0).length;
-  let end = start;
+  const strideBytes = before + 4 + after;
   // Players read on behind the box.
-  if (count > (trun.bytes.length - fields.position) / (before + 4 + after)) return ANYWHERE;
-  for (let remaining = count; remaining > 0; remaining -= 1) {
-    fields.skip(before);
-    end += fields.uint(4);
-    fields.skip(after);
+  if (count > (trun.bytes.length - fields.position) / strideBytes) return ANYWHERE;
+  let end = start;
+  for (let sample = 0, at = fields.position + before; sample < count; sample += 1, at += strideBytes) {
+    end += trun.bytes.readUInt32BE(at);
   }
   return { start, end };
 }

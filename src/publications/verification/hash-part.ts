@@ -167,7 +167,7 @@ class PartHash {
   async #keep({ offset, sizeBytes }: FoundBox): Promise<void> {
     this.#keptBytes += sizeBytes;
     if (this.#keptBytes > MAX_KEPT_BYTES) return;
-    const bytes = Buffer.from(await this.#window.read(offset, sizeBytes));
+    const bytes = Buffer.from(this.#window.buffered(offset, sizeBytes) ?? (await this.#window.read(offset, sizeBytes)));
     const at = this.#start + offset;
     this.#boxes.push(new Box(this.#name, parseBoxHeader(bytes, at, at + sizeBytes), bytes));
   }
