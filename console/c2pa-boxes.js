@@ -1,7 +1,7 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex } from '@noble/hashes/utils.js';
-import { decode } from 'cborg';
 import { isExcludedType, isOfItsType, MAX_EXCLUDED_BOX_BYTES } from './shared/excluded-boxes.js';
+import { readMerkleBox } from './shared/merkle-box.js';
 
 /**
  * @typedef {object} Bound what binds a fragment and its init segment
@@ -26,13 +26,9 @@ export async function boundIn(init, fragment) {
   const store = await storeIn(init);
   const [box, ...others] = (await c2paBoxesIn(fragment)).filter(({ purpose }) => purpose === 'merkle');
   if (store === null || box === undefined || others.length > 0) return null;
-  try {
-    const { uniqueId, localId, location } = decode(box.content, { rejectDuplicateMapKeys: true });
-    return { uniqueId, localId, location, store };
-  } catch {
-    // It is no Merkle box: nothing binds what it stands in.
-    return null;
-  }
+  const read = readMerkleBox(box.content);
+  // It may be no Merkle box: nothing binds what it stands in.
+  return read === undefined ? null : { uniqueId: read.uniqueId, localId: read.localId, location: read.location, store };
 }
 
 /** Returns the digest of the manifest store in an init segment; null without one. @param {Blob} init */
@@ -56,25 +52,9 @@ export async function holdsUnsigned(part) {
   const merkle = (await c2paBoxesIn(part)).filter(({ purpose }) => purpose === 'merkle');
   return (
     boxes.some((box) => isExcludedType(box.type) && !isFileType(box)) ||
-    !merkle.every(({ content }) => isPlain(content))
+    merkle.length > 1 ||
+    merkle.some(({ content }) => readMerkleBox(content) === undefined)
   );
-}
-
-const MERKLE_KEYS = ['uniqueId', 'localId', 'location', 'hashes'];
-/** Digests of a proof, and the bytes of one, as the service bounds them (`stored-maps.ts`). */
-const MAX_PROOF_DIGESTS = 24;
-const MAX_DIGEST_BYTES = 64;
-
-/** Returns true where a Merkle box holds a location with its proof, and nothing else. @param {Uint8Array} content */
-function isPlain(content) {
-  try {
-    const stored = decode(content, { strict: true, allowIndefinite: false, rejectDuplicateMapKeys: true });
-    const areKnown = Object.keys(stored).every((key) => MERKLE_KEYS.includes(key));
-    const proof = /** @type {Uint8Array[]} */ (stored.hashes ?? []);
-    return areKnown && proof.length <= MAX_PROOF_DIGESTS && proof.every(({ length }) => length <= MAX_DIGEST_BYTES);
-  } catch {
-    return false;
-  }
 }
 
 /** Returns the C2PA boxes among the top-level boxes of a file, or of its beginning. @param {Blob} blob */

@@ -7,6 +7,7 @@ import { basename } from 'node:path';
 const TARGET = new URL('../console/shared/', import.meta.url);
 const SOURCES = [
   'formats/isobmff/excluded-boxes.ts',
+  'formats/isobmff/merkle-box.ts',
   'provenance/algorithm-name.ts',
   'provenance/describe-report.ts',
   'provenance/status-codes.ts',

@@ -53,6 +53,19 @@ export function proofLength(leafCount: number, leafIndex: number, levels: number
   return length;
 }
 
+/**
+ * Tells whether the proof of a leaf has as many digests as `proofOf` returns, each as long as those of the row that it leads to: that of
+ * the tree over `count` leaves which is as long as `hashes` of the map.
+ */
+export function isWholeProof(
+  { location, hashes }: { readonly location: number; readonly hashes: MerkleRow },
+  map: { readonly count: number; readonly hashes: MerkleRow },
+): boolean {
+  const levels = location < map.count ? rowLengths(map.count).indexOf(map.hashes.length) : -1;
+  const isOfMap = hashes.every(({ length }) => length === map.hashes[0]?.length);
+  return levels !== -1 && isOfMap && hashes.length === proofLength(map.count, location, levels);
+}
+
 function rowAbove(row: MerkleRow, algorithm: HashAlgorithm): MerkleRow {
   const above: Uint8Array[] = [];
   for (let index = 0; index < row.length; index += 2) {

@@ -1,6 +1,7 @@
 import type { ByteSource } from '#bytes/byte-source.ts';
 import type { Warning } from '#errors/warning.ts';
 import type { EmbeddingPlan, HardBinding } from './hard-binding.ts';
+import type { MerkleBox } from './isobmff/merkle-box.ts';
 import type { ByteRange, ManifestElement } from './manifest-element.ts';
 
 /**
@@ -82,6 +83,8 @@ export interface MediaLayout {
   readonly manifest: ByteRange | null;
   /** Boxes, chunks or frames of C2PA, with a manifest or without; a Merkle box is none. */
   readonly elements: readonly ManifestElement[];
+  /** Merkle boxes, in order. Absent where formats have none. */
+  readonly merkleBoxes?: readonly MerkleBox[];
   /** Byte range of the XMP packet in the source, which may name a remote manifest; null where the format has none. */
   readonly xmp: ByteRange | null;
   /** Tells whether players find media in bytes of an element at an offset. Absent where they do not look into elements. */

@@ -25,5 +25,14 @@ export {
 } from './isobmff/boxes.ts';
 export { EXCLUDED_TYPES, isExcludedType, isOfItsType, MAX_EXCLUDED_BOX_BYTES } from './isobmff/excluded-boxes.ts';
 export { parseTrack, type Track } from './isobmff/layout.ts';
+export { type DefaultSizes, defaultSizesOf, type MediaRange } from './isobmff/media-boxes.ts';
+export { MAX_MERKLE_BOX_BYTES, type MerkleBox, readMerkleBox } from './isobmff/merkle-box.ts';
 export { parseSegmentIndex, type SegmentIndexFields } from './isobmff/segment-index.ts';
+export {
+  type StraySamples,
+  straySamplesOfFragment,
+  straySamplesOfInit,
+  strayTableOfPart,
+} from './isobmff/stray-samples.ts';
+export { isSearchedType } from './isobmff/table-places.ts';
 export { editStartOf, fieldBehindTimes, handlerTypeIn } from './isobmff/track-boxes.ts';

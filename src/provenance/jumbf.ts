@@ -122,18 +122,6 @@ export function decodeCbor(encoded: Uint8Array | undefined): unknown {
   }
 }
 
-/**
- * Decodes CBOR that is written in one way alone (RFC 8949 §4.2.1, but for the order of keys): without tags, with the shortest numbers and
- * lengths, and nothing behind it. Returns undefined for any other.
- */
-export function decodePlainCbor(encoded: Uint8Array): unknown {
-  try {
-    return cborg.decode(encoded, { strict: true, allowIndefinite: false, rejectDuplicateMapKeys: true });
-  } catch {
-    return undefined;
-  }
-}
-
 function untagged(decode: () => unknown): unknown {
   return decode();
 }

@@ -165,7 +165,8 @@ class GrowingRendition {
     const [localId] = trackIds;
     assert(localId !== undefined, 'a segment of the packager has a track');
     const map = { ...this.#map, localId };
-    const tracks = { path: posix.dirname(first.path), trackIds };
+    // Sizes that fragments leave to the init segment are compared when the output is verified.
+    const tracks = { path: posix.dirname(first.path), trackIds, sampleSizes: new Map() };
     return { map, fragments: await signFragments(this.#parts, tracks, map, this.#context) };
   }
 }

@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { readMerkleBox } from '#formats/isobmff-boxes.ts';
 import { readFragment } from '#provenance/reading/reader-thread.ts';
 import { readStoredBinding } from '#publications/verification/stored-binding.ts';
-import { readStoredLocation } from '#publications/verification/stored-maps.ts';
 import { verifyParts } from '#publications/verification/verify-parts.ts';
 import { requestWith, testAuthor } from '../support/manifests/sign-wav.ts';
 import { folderOf } from '../support/publications/make-folder.ts';
@@ -19,7 +19,7 @@ async function verify(input: Buffer): Promise<void> {
   await verifyParts(folderOf({ init, fragment }), parts, signal);
   const store = input.indexOf('jumb', 0, 'latin1') - 4;
   if (store >= 0) readStoredBinding(input.subarray(store));
-  readStoredLocation(fragment.subarray(fragment.indexOf('merkle\0', 0, 'latin1') + 7));
+  readMerkleBox(fragment.subarray(fragment.indexOf('merkle\0', 0, 'latin1') + 7));
 }
 
 let author: ReturnType<typeof testAuthor> | undefined;

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { crc32, deflateSync } from 'node:zlib';
+import * as cborg from 'cborg';
 import { storeByHand } from '../provenance/manifest-store-bytes.ts';
 import { makeManifest } from '../support/manifests/make-manifest.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -13,6 +14,7 @@ import {
   riffChunk,
   type SignedFile,
   shortened,
+  withHeaders,
 } from '../support/verification/file-forgeries.ts';
 import { CONTAINERS, decoded, makeSigned, otherMedia, verdictOn } from '../support/verification/forged-files.ts';
 
@@ -99,6 +101,21 @@ describe('a file with an element of C2PA is invalid without a readable manifest'
     }
   });
 
+  test('where a Merkle box holds more than a place and its proof, or stands where the manifest has no tree', async () => {
+    const file = await makeSigned('film.mp4', folder);
+    const place = { uniqueId: 1, localId: 0, location: 0 };
+    const sound = new Uint8Array(48_000).fill(7);
+    for (const content of [
+      { ...place, hashes: [sound] },
+      { ...place, sound },
+      place,
+      { ...place, hashes: [new Uint8Array(32)] },
+    ]) {
+      const box = c2paBox('merkle', cborg.encode(content), Buffer.alloc(0));
+      assert.equal(await stateOf('film.mp4', Buffer.concat([file.bytes, box])), 'invalid');
+    }
+  });
+
   test('where an update stands beside a manifest that is no original (#2471)', async () => {
     const file = await makeSigned('film.mp4', folder);
     const own = elementOf(file, shortened(file.store, ROOM_BYTES));
@@ -119,9 +136,50 @@ describe('a file with an element of C2PA is invalid without a readable manifest'
 
   test('but has none with a Merkle box alone', async () => {
     const { bytes, start, end } = await makeSigned('fragmented.mp4', folder);
-    const merkle = c2paBox('merkle', Buffer.from('a0', 'hex'), Buffer.alloc(0));
+    const merkle = c2paBox('merkle', cborg.encode({ uniqueId: 1, localId: 1, location: 0 }), Buffer.alloc(0));
     const alone = Buffer.concat([bytes.subarray(0, start), merkle, bytes.subarray(end)]);
     assert.equal(await stateOf('fragmented.mp4', alone), 'none');
+  });
+});
+
+describe('a header that no signature covers holds what belongs there, and nothing else:', () => {
+  const sound = Buffer.alloc(5000, 7);
+  const der = (bytes: Buffer) =>
+    Buffer.concat([Buffer.from([0x30, 0x82, bytes.length >> 8, bytes.length & 255]), bytes]);
+  const stateWith = async (...headers: (readonly [unknown, unknown])[]): Promise<string> => {
+    const file = await makeSigned('film.mp4', folder);
+    const store = withHeaders(shortened(file.store, 12_000), (all) => {
+      for (const [name, content] of headers) all.set(name, content);
+    });
+    const content = Buffer.concat([store, Buffer.alloc(Math.max(file.store.length - store.length, 0))]);
+    return await stateOf('film.mp4', filled(file, elementOf(file, content)));
+  };
+
+  for (const name of ['sigTst', 'sigTst2', 'rVals', 'ocspVals', 'x5chain', 33, 'pad2']) {
+    test(`"${name}" is not bytes`, async () => {
+      assert.equal(await stateWith([name, sound]), 'invalid');
+    });
+  }
+
+  test('statuses of certificates are DER of its length, a few', async () => {
+    const statuses = (...values: Buffer[]) => ['rVals', new Map([['ocspVals', values]])] as const;
+    assert.equal(await stateWith(statuses(der(sound))), 'valid');
+    assert.equal(await stateWith(statuses(Buffer.concat([der(sound), sound]))), 'invalid');
+    assert.equal(await stateWith(statuses(...Array<Buffer>(9).fill(der(Buffer.alloc(10))))), 'invalid');
+    assert.equal(
+      await stateWith([
+        'rVals',
+        new Map<string, unknown>([
+          ['ocspVals', [der(sound)]],
+          ['note', sound],
+        ]),
+      ]),
+      'invalid',
+    );
+  });
+
+  test('a time-stamp confirms this signature', async () => {
+    assert.equal(await stateWith(['sigTst2', new Map([['tstTokens', [new Map([['val', der(sound)]])]]])]), 'invalid');
   });
 });
 

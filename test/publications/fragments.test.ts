@@ -7,12 +7,12 @@ import fc from 'fast-check';
 import { executePlan } from '#bytes/execute-plan.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
+import { readMerkleBox } from '#formats/isobmff-boxes.ts';
 import { readFragmentLayout } from '#publications/fragments/fragment-layout.ts';
 import { readInitLayout } from '#publications/fragments/init-layout.ts';
 import { readerOf } from '#publications/fragments/top-boxes.ts';
 import { planFragment } from '#publications/signing/plan-parts.ts';
 import { readBoxExclusion } from '#publications/verification/stored-binding.ts';
-import { readStoredLocation } from '#publications/verification/stored-maps.ts';
 import { allDecodedFrames, problemsOf } from '../support/judges/publication-judges.ts';
 import { memorySink, memorySource } from '../support/memory-bytes.ts';
 import { folderOf } from '../support/publications/make-folder.ts';
@@ -60,6 +60,57 @@ async function reasonOf(reading: Promise<unknown>): Promise<string> {
     return error.reason;
   }
 }
+
+describe('samples of a publication lie in the mdat of their fragment', () => {
+  const header = box('tfhd', '00020000', u32(1));
+  const runAt = (distance: number, flags = '00000201', sizes = u32(8)) =>
+    box('trun', flags, u32(1), u32(distance), ...(flags === '00000201' ? [sizes] : []));
+  const fragment = (...inTraf: Buffer[]) => [box('moof', box('traf', header, ...inTraf)), mdat];
+  const MOOF_BYTES = 8 + 8 + 16 + 24;
+
+  test('as in this one', async () => {
+    const bytes = Buffer.concat(fragment(runAt(MOOF_BYTES + 8)));
+    assert.equal((await signed(bytes, 3)).length, bytes.length + 3);
+  });
+
+  for (const [why, bytes] of Object.entries({
+    'behind it': Buffer.concat([...fragment(runAt(MOOF_BYTES + 9)), box('free', '00')]),
+    'before it': Buffer.concat(fragment(runAt(0))),
+    'in a table that is cut short': Buffer.concat(fragment(runAt(MOOF_BYTES + 8, '00000201', ''))),
+    'by a run in another box': Buffer.concat(fragment(box('udta', runAt(MOOF_BYTES + 16)))),
+    'by a run beside the moof': Buffer.concat([...fragment(), runAt(0)]),
+    'by a run in a box beside the moof': Buffer.concat([...fragment(), box('wave', runAt(0))]),
+  })) {
+    test(`or else it is refused: ${why}`, async () => {
+      assert.equal(await reasonOf(signed(bytes, 3)), 'FRAGMENT_MALFORMED');
+    });
+  }
+
+  test('of the size that the init segment states', async () => {
+    const layout = await layoutOf(Buffer.concat(fragment(runAt(MOOF_BYTES - 4 + 8, '00000001'))));
+    planFragment(layout, 3, new Map([[1, 8]]));
+    assert.throws(() => planFragment(layout, 3, new Map([[1, 9]])), { reason: 'FRAGMENT_MALFORMED' });
+  });
+
+  test('and an init segment has none', async () => {
+    const track = (chunks: string) =>
+      box('trak', box('tkhd', u32(0), u32(0), u32(0), u32(1)), box('mdia', box('minf', tablesAt(chunks))));
+    const tablesAt = (chunks: string) =>
+      box(
+        'stbl',
+        box('stsz', u32(0), u32(4), u32(1)),
+        box('stsc', u32(0), u32(1), u32(1), u32(1), u32(1)),
+        box('stco', u32(0), chunks),
+      );
+    const reading = (moov: Buffer) => readerOf(memorySource(moov), part, signal).then(readInitLayout);
+    assert.equal(await reasonOf(reading(box('moov', track(u32(0))))), 'accepted');
+    assert.equal(await reasonOf(reading(box('moov', track(u32(1) + u32(0))))), 'FRAGMENT_MALFORMED');
+    assert.equal(
+      await reasonOf(reading(box('moov', track(u32(0)), box('udta', tablesAt(u32(0)))))),
+      'FRAGMENT_MALFORMED',
+    );
+  });
+});
 
 describe('a fragment', () => {
   test('gets room immediately before its moof', async () => {
@@ -198,16 +249,17 @@ test('an exclusion that looks at a place of every box a million times is not tak
 
 test('a Merkle box holds a place with its proof and nothing else: nobody signs what stands in it', () => {
   const place = { uniqueId: 1, localId: 2, location: 3, hashes: [Buffer.alloc(32), Buffer.alloc(32)] };
-  const read = (content: unknown) => readStoredLocation(cborg.encode(content));
+  const read = (content: unknown) => readMerkleBox(cborg.encode(content));
   assert.deepEqual(read(place)?.location, 3);
   assert.deepEqual(read({ ...place, hashes: null })?.location, 3);
   assert.equal(read({ ...place, media: Buffer.from('sound') }), undefined);
   assert.equal(read({ ...place, hashes: [Buffer.alloc(500)] }), undefined);
+  assert.equal(read({ ...place, hashes: [Buffer.alloc(32), Buffer.alloc(48)] }), undefined);
   assert.equal(read({ ...place, hashes: Array.from({ length: 25 }, () => Buffer.alloc(32)) }), undefined);
   const long = Buffer.from(cborg.encode({ ...place, location: 0 }));
   // A zero in nine bytes.
   const at = long.lastIndexOf('location', undefined, 'latin1') + 'location'.length;
   const wide = Buffer.concat([long.subarray(0, at), Buffer.from('1b0000000000000000', 'hex'), long.subarray(at + 1)]);
-  assert.equal(readStoredLocation(long)?.location, 0);
-  assert.equal(readStoredLocation(wide), undefined);
+  assert.equal(readMerkleBox(long)?.location, 0);
+  assert.equal(readMerkleBox(wide), undefined);
 });

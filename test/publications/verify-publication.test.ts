@@ -56,7 +56,6 @@ function partOfBox(xpath: string): object {
 const TOOLS: Readonly<Record<string, OtherTool>> = {
   'leaf rows, and no field for proofs': {},
   'leaf rows, and null for proofs': { withoutProof: 'null' },
-  'leaf rows, and needless proofs': { withoutProof: 'needless' },
   'an upper row and proofs': { levels: 1 },
   'the root alone': { levels: 3 },
   'SHA-512': { algorithm: 'sha512', levels: 1 },

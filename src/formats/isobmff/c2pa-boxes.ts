@@ -8,6 +8,7 @@ import {
   parseC2paBox,
   type TopLevelBox,
 } from './boxes.ts';
+import { MAX_MERKLE_BOX_BYTES, type MerkleBox, readMerkleBox } from './merkle-box.ts';
 
 /**
  * Purposes of boxes with a manifest store, newest first: an update stands beside the original one (C2PA 2.2, §A.5.1).
@@ -25,30 +26,31 @@ export interface C2paBox {
   readonly storeSizeBytes: number;
 }
 
-/** Adds a box to the C2PA boxes, unless it is a Merkle box: one that holds a map in CBOR (C2PA 2.2, §A.5.4). */
+/** Adds a box to the C2PA boxes, or to `merkleBoxes` where it is a Merkle box that can be read. */
 export async function readC2paBox(
   window: ReadWindow,
   box: TopLevelBox,
   fileSizeBytes: number,
-  c2paBoxes: C2paBox[],
+  { c2paBoxes, merkleBoxes }: { readonly c2paBoxes: C2paBox[]; readonly merkleBoxes: MerkleBox[] },
 ): Promise<void> {
   const start = box.offset + box.headerSizeBytes;
   const end = box.offset + box.sizeBytes;
-  const head = await window.read(start, Math.min(C2PA_BOX_HEAD_BYTES + JUMBF_SIZE_BYTES, end - start));
+  const head = Buffer.from(await window.read(start, Math.min(C2PA_BOX_HEAD_BYTES + JUMBF_SIZE_BYTES, end - start)));
   const { purpose: stated = null, payloadStart = BOX_ID_SIZE_BYTES } = parseC2paBox(head) ?? {};
   const payload = head.subarray(payloadStart);
-  if (stated === 'merkle' && isCborMap(payload)) return;
+  const merkle =
+    stated === 'merkle' && end - start <= MAX_MERKLE_BOX_BYTES ? await window.read(start, end - start) : null;
+  const location = merkle === null ? undefined : readMerkleBox(merkle.subarray(payloadStart));
+  if (location !== undefined) {
+    merkleBoxes.push(location);
+    return;
+  }
   // Nobody signs where the box says that the first Merkle box stands.
   const isInFile = stated === null || stated === 'merkle' || head.readBigUInt64BE(payloadStart - 8) <= fileSizeBytes;
   const purpose = isInFile ? stated : null;
   const content = { offset: start + payloadStart, length: end - start - payloadStart };
   const storeSizeBytes = payload.length < JUMBF_SIZE_BYTES ? 0 : payload.readUInt32BE(0);
   c2paBoxes.push({ box, purpose, content, storeSizeBytes });
-}
-
-/** Tells whether CBOR starts with a map (RFC 8949 §3.1: major type 5). */
-function isCborMap([initial = 0]: Buffer): boolean {
-  return initial >> 5 === 5;
 }
 
 /** Returns the range of the active manifest store, without the zeros that may follow it in its box. */

@@ -136,8 +136,8 @@ export const isobmff: FormatHandler<IsobmffLayout> = {
 
 /**
  * Plans a file with a manifest box directly after `ftyp` (C2PA 2.2, §A.5.1). Existing C2PA boxes are removed, every
- * stored offset is adjusted, and the media is copied. Throws `BMFF_OFFSET_OVERFLOW`, `BMFF_MEDIA_UNBOUND`, or the error of
- * an index whose offsets cannot be adjusted.
+ * stored offset is adjusted, and the media is copied. Throws `BMFF_OFFSET_OVERFLOW`, `BMFF_MEDIA_UNBOUND`, `BMFF_BOX_MALFORMED`, or the
+ * error of an index whose offsets cannot be adjusted.
  */
 export function planEmbedding(layout: IsobmffLayout, manifestSizeBytes: number): EmbeddingPlan {
   if (layout.indexError !== null) throw layout.indexError;
@@ -163,8 +163,14 @@ export function planEmbedding(layout: IsobmffLayout, manifestSizeBytes: number):
   };
 }
 
-/** Throws `BMFF_MEDIA_UNBOUND` where players find media in boxes that the hash leaves out. */
-function refuseUnboundMedia({ name, strayMedia, misplaced }: IsobmffLayout): void {
+const STRAY_TABLE = 'it leads players to samples where no such box belongs, or seems to';
+
+/** Throws `BMFF_MEDIA_UNBOUND` or `BMFF_BOX_MALFORMED` where players find media in boxes that the hash leaves out, or may. */
+function refuseUnboundMedia({ name, strayMedia, strayTable, misplaced }: IsobmffLayout): void {
+  if (strayTable !== null) {
+    const { type: boxType, offset } = strayTable;
+    throw new AppError('BMFF_BOX_MALFORMED', { name, boxType, offset, problem: STRAY_TABLE });
+  }
   const box = strayMedia.find((each) => (isExcludedType(each.type) && !misplaced.includes(each)) || isC2paBox(each));
   if (box !== undefined) throw new AppError('BMFF_MEDIA_UNBOUND', { name, boxType: box.type, offset: box.offset });
 }

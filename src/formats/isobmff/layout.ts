@@ -25,6 +25,7 @@ import {
   readDefaultSizes,
   runsOf,
 } from './media-boxes.ts';
+import type { MerkleBox } from './merkle-box.ts';
 import {
   addFragmentOffsets,
   addItemOffsets,
@@ -35,7 +36,8 @@ import {
   OffsetCollector,
   type StoredOffsets,
 } from './stored-offsets.ts';
-import { haveStrayTables, misplacedIn, misusedBoxes } from './stray-boxes.ts';
+import { findStrayTable, misplacedIn, misusedBoxes, strayIndexes } from './stray-boxes.ts';
+import { isSearchedType, type StrayTable, strayTableIn } from './table-places.ts';
 import { fieldBehindTimes, handlerTypeIn } from './track-boxes.ts';
 
 /** Size of one read of headers: it covers many small fragments, or the `moof` box of a large one. */
@@ -61,6 +63,8 @@ export interface IsobmffLayout extends MediaLayout, TopLevelBoxes {
   readonly offsets: StoredOffsets;
   /** Boxes other than `mdat` in which players find media, or may; those that hashes leave out and that stand elsewhere than writers put them. */
   readonly strayMedia: readonly TopLevelBox[];
+  /** The first box that leads players to samples where it has no place: they find media anywhere then. Null for none. */
+  readonly strayTable: StrayTable | null;
   /** Those of the latter kind: signing leaves them out. */
   readonly misplaced: readonly TopLevelBox[];
   /** Error of the index of fragments (`mfra`), which hashes leave out, so that anybody can damage it; null for none. */
@@ -84,23 +88,30 @@ export async function readLayout(source: ByteSource, signal: AbortSignal): Promi
   const offsets = new OffsetCollector();
   const runs: MediaRange[] = [];
   const c2paBoxes: C2paBox[] = [];
+  const merkleBoxes: MerkleBox[] = [];
   let moov: TopLevelBox | undefined;
   let defaults: DefaultSizes | undefined;
+  let strayTable: StrayTable | null = null;
   const { boxes, tail } = await walkTopLevelBoxes(source, window, (box) => {
     if (box.type === 'moov') moov ??= box;
-    if (isC2paBox(box)) return readC2paBox(window, box, sizeBytes, c2paBoxes);
-    if (box.type !== 'moof') return;
+    if (isC2paBox(box)) return readC2paBox(window, box, sizeBytes, { c2paBoxes, merkleBoxes });
+    if (!isSearchedType(box.type) || box.type === 'moov') return;
     return (async () => {
-      defaults ??= await readDefaultSizes(name, window, moov);
-      await readFragment(name, window, box, offsets, defaults, runs);
+      if (box.type === 'moof') defaults ??= await readDefaultSizes(name, window, moov);
+      const stray =
+        box.type === 'moof'
+          ? await readFragment(name, window, box, offsets, defaults ?? new Map(), runs)
+          : await findStrayTable(name, window, box);
+      strayTable ??= stray;
     })();
   });
   requireMovie(name, boxes);
   const media = new MediaBoxes(boxes);
   for (const run of runs) media.add(run);
-  const trackKinds = await readTables(source, window, boxes, offsets, media);
-  if (offsets.hasStrayTables || (await haveStrayTables(window, boxes))) media.add(ANYWHERE);
-  const misplaced = misplacedIn(boxes);
+  const { strayTable: inMovie, ...trackKinds } = await readTables(source, window, boxes, offsets, media);
+  strayTable ??= inMovie;
+  if (strayTable !== null) media.add(ANYWHERE);
+  const misplaced = [...misplacedIn(boxes), ...(await strayIndexes(name, window, boxes))];
   const placed = boxes.filter((box) => !misplaced.includes(box));
   const indexError = await readIndexes(name, window, placed, offsets);
   for (const start of offsets.fields.flatMap(({ targets }) => targets)) media.add({ start, end: start + 1 });
@@ -119,8 +130,10 @@ export async function readLayout(source: ByteSource, signal: AbortSignal): Promi
     hasVideo: trackKinds.hasVideo,
     manifest: storeOf(c2paBoxes),
     elements: elementsOf(c2paBoxes),
+    merkleBoxes,
     xmp: findXmp(boxes),
     strayMedia,
+    strayTable,
     misplaced,
     indexError,
     warnings: warningsOf(name, boxes, trackKinds.externalTrackCount),
@@ -134,6 +147,7 @@ function warningsOf(name: string, boxes: readonly TopLevelBox[], trackCount: num
   return trackCount === 0 ? corrected : [...corrected, warning('MEDIA_IN_OTHER_FILES', { name, trackCount })];
 }
 
+/** Adds offsets and runs of a fragment. Returns the first stray table in it. */
 async function readFragment(
   name: string,
   window: ReadWindow,
@@ -141,10 +155,11 @@ async function readFragment(
   offsets: OffsetCollector,
   defaults: DefaultSizes,
   runs: MediaRange[],
-): Promise<void> {
+): Promise<StrayTable | null> {
   const moof = await readWholeBox(name, window, header, MAX_MOOF_SIZE_BYTES);
   addFragmentOffsets(moof, offsets);
   for (const run of runsOf(moof, defaults)) addRun(run, runs);
+  return strayTableIn(moof);
 }
 
 /** Adds a run to those before it, to the last of them where it continues that: interleaved tracks may have one a sample. */
@@ -180,9 +195,10 @@ async function readTables(
   boxes: readonly TopLevelBox[],
   offsets: OffsetCollector,
   media: MediaBoxes,
-): Promise<TrackKinds & { readonly externalTrackCount: number }> {
+): Promise<TrackKinds & { readonly externalTrackCount: number; readonly strayTable: StrayTable | null }> {
   const tracks: Track[] = [];
   const externalTracks: Box[] = [];
+  let strayTable: StrayTable | null = null;
   let leftBytes = MAX_TABLES_SIZE_BYTES;
   for (const header of boxes.filter(({ type }) => TYPES_WITH_TABLES.includes(type))) {
     const box = await readWholeBox(name, window, header, leftBytes);
@@ -192,10 +208,11 @@ async function readTables(
       for (const meta of box.descendants('meta')) addItemOffsets(meta, offsets);
     } else {
       readMovie(box, offsets, media, tracks, externalTracks);
+      strayTable ??= strayTableIn(box);
       for (const gps of box.descendants('gps ')) addGpsOffsets(gps, sizeBytes, offsets);
     }
   }
-  return { ...trackKindsOf(tracks), externalTrackCount: externalTracks.length };
+  return { ...trackKindsOf(tracks), externalTrackCount: externalTracks.length, strayTable };
 }
 
 /** Adds the offsets of `mfra` boxes. Returns the error of the first that cannot be read: players do without it. */

@@ -62,30 +62,19 @@ function* untilMalformed(ranges: Generator<MediaRange>): Generator<MediaRange> {
   }
 }
 
-/** The parents of boxes with tables of samples, and of those around them (ISO/IEC 14496-12 table 1); `file` stands for none. */
-const PARENTS: Readonly<Record<string, string>> = {
-  ...{ moov: 'file', trak: 'moov', mdia: 'trak', minf: 'mdia', stbl: 'minf' },
-  ...{ stsd: 'stbl', stsz: 'stbl', stz2: 'stbl', stsc: 'stbl', stco: 'stbl', co64: 'stbl' },
-  ...{ mvex: 'moov', trex: 'mvex', moof: 'file', traf: 'moof', tfhd: 'traf', trun: 'traf' },
-};
-
-/** Tells whether a box leads players to media, and stands where it has no place: some read it all the same. */
-export function isStrayTable(type: string, parentType: string): boolean {
-  return PARENTS[type] !== undefined && PARENTS[type] !== parentType;
-}
-
 /** Stands for media that nobody can place: players take different ones of several tables. */
 export const ANYWHERE: MediaRange = { start: 0, end: Number.MAX_SAFE_INTEGER };
 
 /** Tables that a track has one of: with two of a row, some players take the first, and others the last. */
 const TABLES = [['stsz', 'stz2'], ['stsc'], ['stco', 'co64']];
 
-function* chunksIn(trak: Box, isSound: boolean): Generator<MediaRange> {
+/** Yields the chunks of a track. Throws `BMFF_BOX_MALFORMED`, and as `Box.children` does. */
+export function* chunksIn(trak: Box, isSound: boolean): Generator<MediaRange> {
   const [stbl, ...others] = trak.descendants('mdia', 'minf', 'stbl');
   if (stbl === undefined) return;
   const tables = [...stbl.children()];
   const isDoubled = TABLES.some((types) => tables.filter(({ type }) => types.includes(type)).length > 1);
-  if (isDoubled || others.length > 0) return yield ANYWHERE;
+  if (isDoubled || others.length > 0 || tables.some(claimsMore)) return yield ANYWHERE;
   const box = tables.find(({ type }) => type === 'stco' || type === 'co64');
   if (box === undefined) return;
   const offsets = new BoxFields(box);
@@ -97,6 +86,21 @@ function* chunksIn(trak: Box, isSound: boolean): Generator<MediaRange> {
     const start = offsets.uint(widthBytes);
     yield { start, end: start + sizes(counts.next().value ?? 0) };
   }
+}
+
+/** Bytes of an entry of tables that begin with their count. */
+const ENTRY_BYTES: Readonly<Record<string, number>> = { stsc: 12, stco: 4, co64: 8 };
+
+/** Tells whether a table claims more entries than it holds: players read on behind it. */
+function claimsMore(table: Box): boolean {
+  const { type, bytes } = table;
+  const fields = new BoxFields(table);
+  const isOfSizes = type === 'stsz' || type === 'stz2';
+  if (!isOfSizes && ENTRY_BYTES[type] === undefined) return false;
+  fields.versionAndFlags();
+  const size = isOfSizes ? fields.uint(4) : 0;
+  const sizeBytes = type === 'stz2' ? (size & 0xff) / 8 : size === 0 ? 4 : 0;
+  return fields.uint(4) * (ENTRY_BYTES[type] ?? sizeBytes) > bytes.length - fields.position;
 }
 
 /** Reads a count of entries that follow, at most as many as the box has. */
@@ -194,27 +198,33 @@ export async function readDefaultSizes(
     const head = await window.read(offset, Math.min(MAX_BOX_HEADER_SIZE_BYTES, end - offset));
     const header = parseBoxHeader(head, offset, end);
     if (header.sizeBytes < header.headerSizeBytes || offset + header.sizeBytes > end) break;
-    if (header.type === 'mvex') return defaultSizesIn(await readWholeBox(name, window, header, MAX_MVEX_SIZE_BYTES));
+    if (header.type === 'mvex') return defaultSizesIn([await readWholeBox(name, window, header, MAX_MVEX_SIZE_BYTES)]);
     offset += header.sizeBytes;
   }
   return new Map();
 }
 
-function defaultSizesIn(mvex: Box): DefaultSizes {
+/** Returns the default sizes of a `moov` box in memory. Throws `BMFF_BOX_MALFORMED`, and as `Box.children` does. */
+export function defaultSizesOf(moov: Box): DefaultSizes {
+  return defaultSizesIn(moov.descendants('mvex'));
+}
+
+function defaultSizesIn(boxes: Iterable<Box>): DefaultSizes {
   const defaults = new Map<number, number>();
-  for (const trex of mvex.descendants('trex')) {
+  for (const trex of [...boxes].flatMap((mvex) => [...mvex.descendants('trex')])) {
     const fields = new BoxFields(trex);
     fields.versionAndFlags();
     const trackId = fields.uint(4);
     fields.skip(8); // default_sample_description_index and default_sample_duration
-    defaults.set(trackId, fields.uint(4));
+    // Of two, some players take the first, and others the last.
+    defaults.set(trackId, defaults.has(trackId) ? ANYWHERE.end : fields.uint(4));
   }
   return defaults;
 }
 
-function* runsIn(moof: Box, defaults: DefaultSizes): Generator<MediaRange> {
+/** Yields the runs of samples of a movie fragment. Throws `BMFF_BOX_MALFORMED`, and as `Box.children` does. */
+export function* runsIn(moof: Box, defaults: DefaultSizes): Generator<MediaRange> {
   let end = moof.header.offset;
-  if ([...moof.children()].some(({ type }) => isStrayTable(type, 'moof'))) return yield ANYWHERE;
   for (const traf of moof.descendants('traf')) {
     const [tfhd, ...others] = traf.descendants('tfhd');
     if (others.length > 0) return yield ANYWHERE;
@@ -244,12 +254,12 @@ function runAt(trun: Box, base: number, previousEnd: number, defaultSizeBytes: n
   if ((flags & HAS_FIRST_SAMPLE_FLAGS) !== 0) fields.skip(4);
   const before = (flags & 0x100) !== 0 ? 4 : 0;
   const after = 4 * SAMPLE_FIELDS.filter((flag) => flag > HAS_SAMPLE_SIZES && (flags & flag) !== 0).length;
+  const strideBytes = before + 4 + after;
+  // Players read on behind the box.
+  if (count > (trun.bytes.length - fields.position) / strideBytes) return ANYWHERE;
   let end = start;
-  const samples = Math.min(count, Math.floor((trun.bytes.length - fields.position) / (before + 4 + after)));
-  for (let remaining = samples; remaining > 0; remaining -= 1) {
-    fields.skip(before);
-    end += fields.uint(4);
-    fields.skip(after);
+  for (let sample = 0, at = fields.position + before; sample < count; sample += 1, at += strideBytes) {
+    end += trun.bytes.readUInt32BE(at);
   }
   return { start, end };
 }

@@ -1,6 +1,5 @@
 import { AppError } from '#errors/app-error.ts';
 import { Box, BoxFields, type BoxHeader, boxHeadersIn, printableType, requireFit } from './boxes.ts';
-import { isStrayTable } from './media-boxes.ts';
 
 /** Boxes whose children C2PA readers parse, whether or not a player does. */
 const CONTAINER_TYPES = new Set(
@@ -257,7 +256,6 @@ export function checkNesting(box: Box, offsets: OffsetCollector, depth = 0): voi
     if (header.sizeForm === 'to-end' || header.sizeBytes < header.headerSizeBytes) break;
     if (count === MAX_CHILDREN) return;
     requireFit(header, box);
-    offsets.hasStrayTables ||= isStrayTable(header.type, box.type);
     const bytes = box.bytes.subarray(position, position + header.sizeBytes);
     if (CONTAINER_TYPES.has(header.type)) checkNesting(new Box(box.fileName, header, bytes, box), offsets, depth + 1);
     position += header.sizeBytes;
@@ -289,8 +287,6 @@ export class OffsetCollector implements StoredOffsets {
   readonly tables: OffsetTable[] = [];
   readonly fields: OffsetField[] = [];
   readonly trailingBytes: TrailingBytes[] = [];
-  /** True where a box with tables stands where it has no place. */
-  hasStrayTables = false;
   #fieldTargetCount = 0;
 
   /**

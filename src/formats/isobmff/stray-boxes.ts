@@ -1,7 +1,9 @@
 import type { ReadWindow } from '#bytes/byte-source.ts';
-import { boxHeadersIn, readWholeBox, type TopLevelBox } from './boxes.ts';
+import { AppError } from '#errors/app-error.ts';
+import { type Box, readWholeBox, type TopLevelBox } from './boxes.ts';
 import { isExcludedType, isOfItsType } from './excluded-boxes.ts';
-import { isStrayTable } from './media-boxes.ts';
+import { addRandomAccessOffsets, OffsetCollector, type OffsetTable } from './stored-offsets.ts';
+import { isOfTables, type StrayTable, strayTableIn } from './table-places.ts';
 
 // Top-level boxes that stand where writers do not put them, or hold something else than writers put there.
 
@@ -10,21 +12,55 @@ const MEDIA_TYPES = ['moov', 'moof', 'mdat'];
 /** Bytes of an index of fragments: millions of entries. */
 const MAX_INDEX_BYTES = 256 * 1024 * 1024;
 
-/** Bytes of a loose container that are searched. */
-const MAX_SEARCHED_BYTES = 16 * 1024 * 1024;
+/** Bytes of a box beside movie and media that are searched; none that is larger is known. */
+const MAX_SEARCHED_BYTES = 64 * 1024 * 1024;
 
-/** Containers in which players look for further boxes, though they have no place in a file. */
-const LOOSE_CONTAINERS = ['udta', 'edts', 'dinf', 'tref', 'wave', 'gmhd', 'ilst', 'meco'];
+/** Finds a box that leads to samples in one that stands in the file beside movie and media, or is one. Null for none. */
+export async function findStrayTable(name: string, window: ReadWindow, box: TopLevelBox): Promise<StrayTable | null> {
+  if (isOfTables(box.type) || box.sizeBytes > MAX_SEARCHED_BYTES) return box;
+  return strayTableIn(await readWholeBox(name, window, box, MAX_SEARCHED_BYTES));
+}
 
-/** Tells whether boxes with tables stand in the file itself, or in containers beside the movie. */
-export async function haveStrayTables(window: ReadWindow, boxes: readonly TopLevelBox[]): Promise<boolean> {
-  for (const { type, offset, sizeBytes, headerSizeBytes } of boxes) {
-    if (isStrayTable(type, 'file')) return true;
-    if (!LOOSE_CONTAINERS.includes(type)) continue;
-    const bytes = await window.read(offset, Math.min(sizeBytes, MAX_SEARCHED_BYTES));
-    for (const child of boxHeadersIn(bytes, headerSizeBytes)) if (isStrayTable(child.type, type)) return true;
+/**
+ * Returns the indexes of fragments with entries that lead elsewhere than each to a fragment of its own, in their order, or with two
+ * of a track: no hash covers them, so that anybody finds space in such.
+ */
+export async function strayIndexes(
+  name: string,
+  window: ReadWindow,
+  boxes: readonly TopLevelBox[],
+): Promise<readonly TopLevelBox[]> {
+  const fragments = new Set(boxes.filter(({ type }) => type === 'moof').map(({ offset }) => offset));
+  const stray: TopLevelBox[] = [];
+  for (const box of boxes.filter(({ type, sizeBytes }) => type === 'mfra' && sizeBytes <= MAX_INDEX_BYTES)) {
+    if (!leadsToFragments(await readWholeBox(name, window, box, MAX_INDEX_BYTES), fragments)) stray.push(box);
   }
-  return false;
+  return stray;
+}
+
+function leadsToFragments(mfra: Box, fragments: ReadonlySet<number>): boolean {
+  const entries = new OffsetCollector();
+  try {
+    addRandomAccessOffsets(mfra, entries);
+    const tracks = [...mfra.descendants('tfra')].map(({ bytes, header }) =>
+      bytes.readUInt32BE(header.headerSizeBytes + 4),
+    );
+    return new Set(tracks).size === tracks.length && entries.tables.every((table) => isRising(table, fragments));
+  } catch (error) {
+    // Signing says what is wrong with it.
+    if (error instanceof AppError) return true;
+    throw error;
+  }
+}
+
+function isRising({ bytes, widthBytes, strideBytes }: OffsetTable, fragments: ReadonlySet<number>): boolean {
+  let last = -1;
+  for (let at = 0; at < bytes.length; at += strideBytes) {
+    const offset = widthBytes === 4 ? bytes.readUInt32BE(at) : Number(bytes.readBigUInt64BE(at));
+    if (offset <= last || !fragments.has(offset)) return false;
+    last = offset;
+  }
+  return true;
 }
 
 /** Returns the boxes that hashes leave out, and that stand elsewhere than at the start (`ftyp`) or behind all media (`mfra`). */

@@ -1,13 +1,16 @@
 import { z } from 'zod';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { isWholeProof } from '#bytes/merkle-tree.ts';
 import type { Verification } from '#contract/verification.ts';
 import type { MediaLayout, StrayBox } from '#formats/format-handler.ts';
+import type { MerkleBox } from '#formats/isobmff-boxes.ts';
 import type { ManifestElement } from '#formats/manifest-element.ts';
 import { beginsWithText } from '#formats/text-beginning.ts';
 import { MAX_STORE_BYTES } from '#provenance/chain-limits.ts';
 import { decodeCbor, type JumbfBox, onlyCbor, onlyChild, parseJumbf } from '#provenance/jumbf.ts';
-import { signatureHeadersOf } from '#provenance/signature-headers.ts';
+import { hasKnownHeaders } from '#provenance/unsigned-headers.ts';
 import { unsignedParts } from '#provenance/unsigned-parts.ts';
+import type { ManifestReport } from '#provenance/validation-report.ts';
 import { TEXT_CODE } from './summarize.ts';
 
 // A hash leaves out the bytes of its manifest, which anybody can change there. They are an element of C2PA, which holds a
@@ -19,6 +22,14 @@ export type LeftOut = Pick<Verification['codes'][number], 'code' | 'kind'> & { r
 const byteRanges = z.array(z.object({ start: z.number(), length: z.number() }));
 const boxes = z.array(z.object({ xpath: z.string(), data: z.unknown().optional(), subset: z.unknown().optional() }));
 const dataHash = z.object({ exclusions: byteRanges.nullish() });
+const merkleMaps = z.array(
+  z.object({
+    uniqueId: z.number(),
+    localId: z.number(),
+    count: z.number(),
+    hashes: z.array(z.instanceof(Uint8Array)),
+  }),
+);
 const bmffHash = z.object({ exclusions: boxes, merkle: z.array(z.unknown()).nullish() });
 
 type ByteExclusion = z.infer<typeof byteRanges>[number];
@@ -58,14 +69,37 @@ function manifestIn(store: JumbfBox | undefined, label: string | undefined): Jum
   return label === undefined ? store?.children.at(-1) : onlyChild(store, label);
 }
 
+const UNKNOWN_HEADERS =
+  'The signature has headers that it does not cover and that are not known or hold something else, or padding that is not zero.';
+
+/** Codes by which readers tell, for information, of a time-stamp that confirms nothing: nobody but a forger writes such into a header. */
+const FALSE_TIME_STAMPS = ['timeStamp.malformed', 'timeStamp.mismatch'];
+
+/**
+ * Returns what to say of an embedded manifest whose signature has more in headers that it does not cover than belongs there; null where
+ * it has not. Leaves a signature without a readable binding to the readers.
+ */
+export function findInHeaders(store: Uint8Array, report: ManifestReport): LeftOut | null {
+  const { active_manifest: label, validation_results: results } = report;
+  const { informational = [] } = results?.activeManifest ?? {};
+  const code = FALSE_TIME_STAMPS.find((each) => informational.some((finding) => finding.code === each));
+  if (code !== undefined) return { code, kind: 'failure' };
+  const binding = bindingOf(store, label);
+  if (binding === null || hasKnownHeaders(manifestIn(parsed(store), label))) return null;
+  return { code: mismatchOf(binding), kind: 'failure', explanation: UNKNOWN_HEADERS };
+}
+
+function mismatchOf(binding: Binding | null): string {
+  return binding?.by === 'boxes' ? 'assertion.bmffHash.mismatch' : 'assertion.dataHash.mismatch';
+}
+
 /** A file whose manifest the readers accept. */
 interface AcceptedFile {
   readonly source: ByteSource;
   /** Null where the container cannot be read here. */
   readonly layout: MediaLayout | null;
   readonly store: Uint8Array;
-  /** The label of the active manifest in the store. */
-  readonly label: string | undefined;
+  readonly report: ManifestReport;
   readonly isSidecar: boolean;
 }
 
@@ -74,11 +108,12 @@ interface AcceptedFile {
  * A binding of an embedded manifest that cannot be read here is left to the readers.
  */
 export async function findLeftOut(file: AcceptedFile, signal: AbortSignal): Promise<LeftOut | null> {
-  const binding = bindingOf(file.store, file.label);
+  const binding = bindingOf(file.store, file.report.active_manifest);
+  const inHeaders = file.isSidecar ? null : findInHeaders(file.store, file.report);
+  if (inHeaders !== null) return inHeaders;
   const problem = await problemOf(binding, file, signal);
   if (problem === null) return findExtra(binding, file.layout) ?? (await findText(file, signal));
-  const code = binding?.by === 'boxes' ? 'assertion.bmffHash.mismatch' : 'assertion.dataHash.mismatch';
-  return { code, kind: 'failure', explanation: problem };
+  return { code: mismatchOf(binding), kind: 'failure', explanation: problem };
 }
 
 /**
@@ -98,12 +133,12 @@ async function findText({ source, layout, isSidecar }: AcceptedFile, signal: Abo
 
 /** Returns why what a binding leaves out is not its manifest alone, as a sentence; null where it is. */
 async function problemOf(binding: Binding | null, file: AcceptedFile, signal: AbortSignal): Promise<string | null> {
-  const { layout, store, label, isSidecar } = file;
+  const { layout, isSidecar } = file;
   if (binding === null && isSidecar) return 'The binding to the media cannot be read here.';
   const ranges = binding?.by === 'ranges' ? binding.exclusions.filter(({ length }) => length > 0) : null;
   if (isSidecar && ranges?.length === 0) return null;
-  if (!isSidecar && binding !== null && !hasKnownHeaders(store, label))
-    return 'The signature has headers that it does not cover and that are not known, or padding that is not zero.';
+  if (!haveMaps(layout?.merkleBoxes ?? [], binding))
+    return 'The file has Merkle boxes that the manifest knows nothing of, or with more than their proof.';
   const elements = layout?.elements ?? [];
   for (const element of elements) {
     if (!(await holdsStoreAlone(element, file, signal)))
@@ -119,33 +154,23 @@ async function problemOf(binding: Binding | null, file: AcceptedFile, signal: Ab
   return null;
 }
 
-/** The headers by which a signature gets the size that was planned for it. */
-const PADDING_HEADER = /^pad\d*$/;
-
-/**
- * Headers that signatures do not cover (C2PA 2.2 §13.2, §10.3.2.5, §14.6): time-stamps, statuses of certificates, and in versions before
- * 2.0 the certificates (RFC 9360), by their name or number.
- */
-const UNSIGNED_HEADERS: ReadonlySet<unknown> = new Set(['sigTst', 'sigTst2', 'rVals', 'ocspVals', 'x5chain', 33]);
-
-/** Tells whether a signature has no headers that it does not cover but known ones, and zeros, where the manifest has a readable signature. */
-function hasKnownHeaders(store: Uint8Array, label: string | undefined): boolean {
-  try {
-    const { unsigned } = signatureHeadersOf(manifestIn(parsed(store), label));
-    return [...unsigned].every(([name, bytes]) => {
-      if (typeof name !== 'string' || !PADDING_HEADER.test(name)) return UNSIGNED_HEADERS.has(name);
-      return bytes instanceof Uint8Array && bytes.every((byte) => byte === 0);
-    });
-  } catch {
-    // Readers that accept it find the signature in another way.
-    return false;
-  }
+/** Tells whether Merkle boxes stand each at a place of its own in a map of the manifest, with the proof that this place needs. */
+function haveMaps(merkleBoxes: readonly MerkleBox[], binding: Binding | null): boolean {
+  if (merkleBoxes.length === 0) return true;
+  const maps = merkleMaps.safeParse(binding?.by === 'boxes' ? (binding.merkle ?? []) : []).data ?? [];
+  const places = new Set(merkleBoxes.map(({ uniqueId, localId, location }) => `${uniqueId} ${localId} ${location}`));
+  return (
+    places.size === merkleBoxes.length &&
+    merkleBoxes.every((box) =>
+      maps.some((map) => map.uniqueId === box.uniqueId && map.localId === box.localId && isWholeProof(box, map)),
+    )
+  );
 }
 
 /** Tells whether an element holds a manifest store that can be read in one way, then zeros, and nothing that plays. */
 async function holdsStoreAlone(
   { content, ...element }: ManifestElement,
-  { source, layout, label }: AcceptedFile,
+  { source, layout, report }: AcceptedFile,
   signal: AbortSignal,
 ): Promise<boolean> {
   if (content === null) return false;
@@ -155,7 +180,10 @@ async function holdsStoreAlone(
   if (await layout?.leadsInto?.(element, source, signal)) return false;
   const { holdsMedia } = layout ?? {};
   // Signed bytes may look like media by chance: a manifest's label is random, and so are hashes.
-  if (holdsMedia !== undefined && unsignedParts(store, label).some((part) => holdsMedia(part, content.offset)))
+  if (
+    holdsMedia !== undefined &&
+    unsignedParts(store, report.active_manifest).some((part) => holdsMedia(part, content.offset))
+  )
     return false;
   return await areZeros(source, content.offset + store.whole.length, content.offset + content.length, signal);
 }

@@ -154,7 +154,7 @@ async function readAsset(
   const leftOut =
     store === null || !isAccepted(reading)
       ? null
-      : await findLeftOut({ source: pinned, layout, store, label, isSidecar: sidecar !== null }, signal);
+      : await findLeftOut({ source: pinned, layout, store, report: reading, isSidecar: sidecar !== null }, signal);
   await pinned.checkUnchanged?.(signal);
   if (layout === null && sidecar === null && !showsManifest(reading)) {
     // Only the reader knows pictures and documents: they have no manifest where it finds none. Of a damaged container it

@@ -19,7 +19,7 @@ import {
   withLeftOut,
   withTrustList,
 } from './describe-verdict.ts';
-import { bindingOf, findExtra } from './left-out.ts';
+import { bindingOf, findExtra, findInHeaders, type LeftOut } from './left-out.ts';
 import { answerKind, forensicsOf, type ReportKind, writeReport } from './report.ts';
 import { summarize, summarizeDeviations } from './summarize.ts';
 import { readEmbedded } from './verify-file.ts';
@@ -45,7 +45,7 @@ export async function verifyFolder(
       ? await forensicsOf(() => firstFragment(verified, folder, context), params, context, services, lists.pem)
       : () => ({});
     const stores = verified.manifests.map(({ store }) => store);
-    const leftOut = stores.map((store) => findExtra(bindingOf(store), null)).find((found) => found !== null) ?? null;
+    const leftOut = leftOutOf(verified);
     const describe: Describer = (kind) => ({
       ...withTrustList(withLeftOut(verdict(kind), leftOut), stores, lists),
       ...forensics(kind),
@@ -56,6 +56,16 @@ export async function verifyFolder(
   } finally {
     await folder.close();
   }
+}
+
+/** Returns the worst of what to say of manifests that leave out more than themselves; null where none does. */
+function leftOutOf(verified: VerifiedPublication): LeftOut | null {
+  const found = verified.manifests.flatMap(({ store }, number) => {
+    const report = reportOf(verified, number);
+    const inHeaders = 'problem' in report ? null : findInHeaders(store, report);
+    return inHeaders ?? findExtra(bindingOf(store), null) ?? [];
+  });
+  return found.find(({ kind }) => kind === 'failure') ?? found[0] ?? null;
 }
 
 const NO_FRAGMENT_READ = { problem: 'The official reader has read no fragment, and gives no crJSON without one.' };

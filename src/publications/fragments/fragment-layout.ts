@@ -1,7 +1,15 @@
 import { AppError } from '#errors/app-error.ts';
 import { itemAt, valueAt } from '#errors/assert.ts';
 import { type Box, BoxFields, isExcludedType } from '#formats/isobmff-boxes.ts';
-import { isC2paBox, listTopBoxes, malformed, type PartReader, readBox, type TopBox } from './top-boxes.ts';
+import {
+  isC2paBox,
+  listTopBoxes,
+  malformed,
+  type PartReader,
+  readBox,
+  refuseStrayTables,
+  type TopBox,
+} from './top-boxes.ts';
 
 /** The layout of a fragment: one moof, one mdat, and the boxes around them. */
 export interface FragmentLayout {
@@ -13,14 +21,16 @@ export interface FragmentLayout {
   readonly moof: TopBox;
   /** The tracks that it has samples of. */
   readonly trackIds: readonly number[];
-  /** The moof box where it stores absolute positions that have to move with it, else null. */
-  readonly moofWithPositions: MoofWithPositions | null;
+  readonly mdat: TopBox;
+  /** The whole moof box. */
+  readonly moofBytes: Buffer;
+  /** The absolute positions that it stores, which have to move with it; null for none. */
+  readonly moofPositions: MoofPositions | null;
   /** Whole sidx boxes by their offset; their sizes and distances span what is inserted. */
   readonly indexes: ReadonlyMap<number, Buffer>;
 }
 
-export interface MoofWithPositions {
-  readonly bytes: Buffer;
+export interface MoofPositions {
   readonly baseDataOffsetsAt: readonly number[];
   /** True where the samples of its track runs begin with the mdat if they are counted from the moof. */
   readonly countsFromMoof: boolean;
@@ -38,7 +48,8 @@ const SAMPLE_COUNT_SIZE_BYTES = 4;
 
 /**
  * Reads the layout of a fragment. C2PA binds fragments of one moof and one mdat only (C2PA 2.2, appendix A.5): chunked
- * segments are refused. Throws `FRAGMENT_IS_CHUNKED` or `FRAGMENT_MALFORMED`.
+ * segments are refused, and boxes that lead players to samples elsewhere than at their place. Throws `FRAGMENT_IS_CHUNKED` or
+ * `FRAGMENT_MALFORMED`.
  */
 export async function readFragmentLayout(reader: PartReader): Promise<FragmentLayout> {
   const boxes = (await listTopBoxes(reader)).filter((box) => !isC2paBox(box) && !isExcludedType(box.type));
@@ -51,6 +62,7 @@ export async function readFragmentLayout(reader: PartReader): Promise<FragmentLa
   }
   const moov = boxes.find(({ type }) => type === 'moov');
   if (moov !== undefined) throw malformed(reader, moov, 'a fragment cannot hold an init segment; separate them');
+  await refuseStrayTables(reader, boxes, MAX_TABLE_BYTES);
   const indexes = new Map<number, Buffer>();
   for (const box of boxes)
     if (box.type === 'sidx') indexes.set(box.offset, (await readBox(reader, box, MAX_TABLE_BYTES)).bytes);
@@ -59,6 +71,7 @@ export async function readFragmentLayout(reader: PartReader): Promise<FragmentLa
     isRange: reader.isRange,
     boxes,
     moof,
+    mdat,
     ...(await readMoof(reader, moof, mdat)),
     indexes,
   };
@@ -76,7 +89,7 @@ async function readMoof(
   reader: PartReader,
   moof: TopBox,
   mdat: TopBox,
-): Promise<Pick<FragmentLayout, 'trackIds' | 'moofWithPositions'>> {
+): Promise<Pick<FragmentLayout, 'trackIds' | 'moofBytes' | 'moofPositions'>> {
   const box = await readBox(reader, moof, MAX_TABLE_BYTES);
   const trackIds: number[] = [];
   const baseDataOffsetsAt: number[] = [];
@@ -88,13 +101,13 @@ async function readMoof(
     baseDataOffsetsAt.push(fields.offset - moof.offset);
     fields.skip(BASE_DATA_OFFSET_SIZE_BYTES);
   }
-  if (baseDataOffsetsAt.length === 0) return { trackIds, moofWithPositions: null };
+  if (baseDataOffsetsAt.length === 0) return { trackIds, moofBytes: box.bytes, moofPositions: null };
   const first = [...box.descendants('traf', 'trun')].reduce(
     (least, run) => Math.min(least, dataOffsetOf(run)),
     Infinity,
   );
   const countsFromMoof = first === mdat.offset + mdat.headerSizeBytes - moof.offset;
-  return { trackIds, moofWithPositions: { bytes: box.bytes, baseDataOffsetsAt, countsFromMoof } };
+  return { trackIds, moofBytes: box.bytes, moofPositions: { baseDataOffsetsAt, countsFromMoof } };
 }
 
 /** Returns where the samples of a track run begin, from its base; Infinity where it goes on behind the run before. */

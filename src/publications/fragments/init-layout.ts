@@ -1,7 +1,23 @@
 import { itemAt } from '#errors/assert.ts';
-import { fieldBehindTimes, handlerTypeIn } from '#formats/isobmff-boxes.ts';
+import {
+  type DefaultSizes,
+  defaultSizesOf,
+  fieldBehindTimes,
+  handlerTypeIn,
+  straySamplesOfInit,
+} from '#formats/isobmff-boxes.ts';
 import type { ByteRange } from '../media-part.ts';
-import { isC2paBox, listTopBoxes, malformed, manifestIn, type PartReader, readBox, type TopBox } from './top-boxes.ts';
+import {
+  isC2paBox,
+  listTopBoxes,
+  malformed,
+  manifestIn,
+  type PartReader,
+  readBox,
+  refuseStray,
+  refuseStrayTables,
+  type TopBox,
+} from './top-boxes.ts';
 
 /** The layout of an init segment. */
 export interface InitLayout {
@@ -12,6 +28,8 @@ export interface InitLayout {
   readonly firstTrackId: number;
   /** Those of all tracks, in order. */
   readonly trackIds: readonly number[];
+  /** Sizes of samples by track, where a fragment states none. */
+  readonly sampleSizes: DefaultSizes;
   /** The handler type of every track that says one, such as `vide` or `soun` (ISO/IEC 14496-12 §8.4.3). */
   readonly handlers: readonly string[];
   /** The manifest store of an earlier signing, as a byte range of the file. */
@@ -36,7 +54,9 @@ export async function readInitLayout(reader: PartReader): Promise<InitLayout> {
   const ftyp = boxes.findLastIndex(({ type }) => type === 'ftyp');
   if (ftyp > 0) throw malformed(reader, itemAt(boxes, ftyp), 'it must be the first box');
   const manifests = all.filter(isC2paBox).map(manifestIn);
-  const { trackIds, handlers } = await readTracks(reader, moov);
+  const searched = await refuseStrayTables(reader, boxes, MAX_MOOV_BYTES);
+  refuseStray(reader, straySamplesOfInit(searched));
+  const { trackIds, handlers, sampleSizes } = await readTracks(reader, moov);
   const [firstTrackId] = trackIds;
   if (firstTrackId === undefined) throw malformed(reader, moov, 'it has no track');
   return {
@@ -45,14 +65,19 @@ export async function readInitLayout(reader: PartReader): Promise<InitLayout> {
     firstTrackId,
     trackIds,
     handlers,
+    sampleSizes,
     manifest: manifests.find((manifest) => manifest !== null) ?? null,
   };
 }
 
-async function readTracks(reader: PartReader, moov: TopBox): Promise<Pick<InitLayout, 'trackIds' | 'handlers'>> {
+async function readTracks(
+  reader: PartReader,
+  moov: TopBox,
+): Promise<Pick<InitLayout, 'trackIds' | 'handlers' | 'sampleSizes'>> {
   const box = await readBox(reader, moov, MAX_MOOV_BYTES);
   return {
     trackIds: [...box.descendants('trak', 'tkhd')].map(fieldBehindTimes),
     handlers: [...box.descendants('trak', 'mdia', 'hdlr')].map(handlerTypeIn),
+    sampleSizes: defaultSizesOf(box),
   };
 }

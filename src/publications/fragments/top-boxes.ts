@@ -6,10 +6,14 @@ import {
   type BoxHeader,
   C2PA_BOX_HEAD_BYTES,
   C2PA_BOX_ID,
+  isSearchedType,
   MAX_BOX_HEADER_SIZE_BYTES,
   parseBoxHeader,
   parseC2paBox,
+  printableType,
   requireFit,
+  type StraySamples,
+  strayTableOfPart,
 } from '#formats/isobmff-boxes.ts';
 import type { ByteRange, MediaPart } from '../media-part.ts';
 
@@ -88,7 +92,11 @@ async function readTopBox(reader: PartReader, offset: number): Promise<TopBox> {
   return { ...header, head: head.subarray(0, header.sizeBytes) };
 }
 
-export function malformed(reader: PartReader, box: Pick<TopBox, 'type' | 'offset'>, problem: string): AppError {
+export function malformed(
+  reader: Pick<PartReader, 'name'>,
+  box: Pick<TopBox, 'type' | 'offset'>,
+  problem: string,
+): AppError {
   return new AppError('FRAGMENT_MALFORMED', { file: reader.name, boxType: box.type, offset: box.offset, problem });
 }
 
@@ -96,6 +104,26 @@ export function malformed(reader: PartReader, box: Pick<TopBox, 'type' | 'offset
 export async function readBox(reader: PartReader, box: TopBox, maxSizeBytes: number): Promise<Box> {
   if (box.sizeBytes > maxSizeBytes) throw malformed(reader, box, `it is larger than ${maxSizeBytes} bytes`);
   return new Box(reader.name, { ...box, sizeForm: 'compact' }, await reader.read(box.offset, box.sizeBytes));
+}
+
+/**
+ * Refuses boxes beside the media that lead players to samples elsewhere than at their place. Returns those boxes, each of at most
+ * `maxSizeBytes`. Throws `FRAGMENT_MALFORMED`.
+ */
+export async function refuseStrayTables(
+  reader: PartReader,
+  boxes: readonly TopBox[],
+  maxSizeBytes: number,
+): Promise<Box[]> {
+  const searched: Box[] = [];
+  for (const box of boxes) if (isSearchedType(box.type)) searched.push(await readBox(reader, box, maxSizeBytes));
+  refuseStray(reader, strayTableOfPart(searched));
+  return searched;
+}
+
+/** Throws `FRAGMENT_MALFORMED` for samples that players find elsewhere than in the media of a part. */
+export function refuseStray(reader: Pick<PartReader, 'name'>, stray: StraySamples | null): void {
+  if (stray !== null) throw malformed(reader, { ...stray, type: printableType(stray.type) }, stray.problem);
 }
 
 /** Returns true for a C2PA box of any purpose. */

@@ -1,10 +1,19 @@
 import assert from 'node:assert/strict';
 import type { Splice, SplicePlan } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
-import { BMFF_HASH_ALGORITHM, c2paUuidBoxHead, isExcludedType, offsetMark } from '#formats/isobmff-boxes.ts';
+import {
+  BMFF_HASH_ALGORITHM,
+  Box,
+  c2paUuidBoxHead,
+  type DefaultSizes,
+  isExcludedType,
+  offsetMark,
+  parseBoxHeader,
+  straySamplesOfFragment,
+} from '#formats/isobmff-boxes.ts';
 import { type FragmentLayout, type OutputPositions, outputPositions } from '../fragments/fragment-layout.ts';
 import type { InitLayout } from '../fragments/init-layout.ts';
-import type { TopBox } from '../fragments/top-boxes.ts';
+import { refuseStray, type TopBox } from '../fragments/top-boxes.ts';
 
 /** A fragment's output: what to write, and where the Merkle box goes once its proof is known. */
 export interface FragmentPlan {
@@ -16,9 +25,14 @@ export interface FragmentPlan {
 /**
  * Plans the signed form of a fragment: earlier Merkle boxes out, space for a new one immediately before the moof, and
  * every stored offset and size moved accordingly. The digest of the plan is the fragment's leaf, whatever the Merkle box
- * will say, because the box is excluded from the hash and only its size moves what follows.
+ * will say, because the box is excluded from the hash and only its size moves what follows. `sampleSizes` are those of its init
+ * segment, as far as they are known. Throws `FRAGMENT_MALFORMED` where samples lie elsewhere than in its mdat.
  */
-export function planFragment(layout: FragmentLayout, merkleBoxSizeBytes: number): FragmentPlan {
+export function planFragment(
+  layout: FragmentLayout,
+  merkleBoxSizeBytes: number,
+  sampleSizes: DefaultSizes = new Map(),
+): FragmentPlan {
   const positions = outputPositions(layout, merkleBoxSizeBytes);
   const splices: Splice[] = [];
   let merkleBoxOffset = -1;
@@ -28,7 +42,9 @@ export function planFragment(layout: FragmentLayout, merkleBoxSizeBytes: number)
       merkleBoxOffset = position - merkleBoxSizeBytes;
       splices.push({ kind: 'hole', length: merkleBoxSizeBytes });
     }
-    splices.push(...hashedBox(box, position, rewritten(layout, box, positions)));
+    const changed = rewritten(layout, box, positions);
+    if (box === layout.moof) refuseStraySamples(layout, changed?.bytes ?? layout.moofBytes, positions, sampleSizes);
+    splices.push(...hashedBox(box, position, changed));
   }
   assert(merkleBoxOffset >= 0, 'the layout has a moof');
   return { plan: { splices, hashing: { algorithm: BMFF_HASH_ALGORITHM } }, merkleBoxOffset };
@@ -38,13 +54,29 @@ export function planFragment(layout: FragmentLayout, merkleBoxSizeBytes: number)
 function rewritten(layout: FragmentLayout, box: TopBox, positions: OutputPositions): ChangedBox | null {
   if (box === layout.moof) {
     const bytes = moveBaseDataOffsets(layout, positions.ofBox(box));
-    return bytes === null || layout.moofWithPositions === null
-      ? null
-      : { bytes, original: layout.moofWithPositions.bytes };
+    return bytes === null ? null : { bytes, original: layout.moofBytes };
   }
   const index = layout.indexes.get(box.offset);
   if (index === undefined) return null;
   return { bytes: moveSegmentIndex(index, box, positions, layout.path), original: index };
+}
+
+/** Refuses a fragment whose moof, as it is written, leads players elsewhere than into its mdat. */
+function refuseStraySamples(
+  { path: name, moof, mdat }: FragmentLayout,
+  moofBytes: Buffer,
+  positions: OutputPositions,
+  sampleSizes: DefaultSizes,
+): void {
+  const written = new Box(
+    name,
+    parseBoxHeader(moofBytes, positions.ofBox(moof), positions.ofBox(moof) + moof.sizeBytes),
+    moofBytes,
+  );
+  const start = positions.ofBox(mdat);
+  const media = { start: start + mdat.headerSizeBytes, end: start + mdat.sizeBytes };
+  const stray = straySamplesOfFragment(written, [media], sampleSizes);
+  if (stray !== null) refuseStray({ name }, { ...stray, offset: moof.offset });
 }
 
 /** A file type box for init segments that have none: readers look for the manifest behind it. */
@@ -79,7 +111,7 @@ export function planInit(layout: InitLayout, manifestSizeBytes: number, leaveOut
 
 /** The bytes of a box as it is written, and as it was read. */
 interface ChangedBox {
-  readonly bytes: Uint8Array;
+  readonly bytes: Buffer;
   readonly original: Uint8Array;
 }
 
@@ -112,14 +144,14 @@ const FIELD_OFFSET_BYTES = 16;
  * its own they are said relative to the moof instead, where they lead to it: players read such files one behind the
  * other. So they are in a file that was cut out of a larger one, where they count from the start of that.
  */
-function moveBaseDataOffsets(layout: FragmentLayout, moofPosition: number): Uint8Array | null {
-  const { moofWithPositions, moof, isRange } = layout;
+function moveBaseDataOffsets(layout: FragmentLayout, moofPosition: number): Buffer | null {
+  const { moofPositions, moofBytes, moof, isRange } = layout;
   const shift = BigInt(moofPosition - moof.offset);
-  if (moofWithPositions === null) return null;
-  const bytes = Buffer.from(moofWithPositions.bytes);
-  for (const at of moofWithPositions.baseDataOffsetsAt) {
+  if (moofPositions === null) return null;
+  const bytes = Buffer.from(moofBytes);
+  for (const at of moofPositions.baseDataOffsetsAt) {
     const base = bytes.readBigUInt64BE(at);
-    const isOfMoof = base === BigInt(moof.offset) ? isRange : moofWithPositions.countsFromMoof;
+    const isOfMoof = base === BigInt(moof.offset) ? isRange : moofPositions.countsFromMoof;
     if (isOfMoof) makeRelative(bytes, at);
     else bytes.writeBigUInt64BE(moved(base + shift, layout, at), at);
   }
@@ -152,7 +184,7 @@ const REFERENCE_SIZE_BYTES = 12;
  * Returns a segment index whose distances and sizes span what was inserted or left out. Its anchor and the end of every
  * reference are boundaries in the source; the difference of their new positions is the new size.
  */
-function moveSegmentIndex(index: Buffer, box: TopBox, positions: OutputPositions, path: string): Uint8Array {
+function moveSegmentIndex(index: Buffer, box: TopBox, positions: OutputPositions, path: string): Buffer {
   const refuse = (problem: string): never => {
     throw new AppError('FRAGMENT_MALFORMED', { file: path, boxType: 'sidx', offset: box.offset, problem });
   };

@@ -171,7 +171,7 @@ interface WrittenFragment {
 }
 
 /** The init segment and the tracks that the fragments of a rendition belong to. */
-type RenditionTracks = Pick<InitLayout, 'path' | 'trackIds'>;
+type RenditionTracks = Pick<InitLayout, 'path' | 'trackIds' | 'sampleSizes'>;
 
 /** Resources that the fragments of a group share. */
 interface FragmentGroup {
@@ -195,7 +195,7 @@ async function writeFragment(
     const reader = bytes === null ? await readerOf(source, part, signal) : memoryReaderOf(bytes, part);
     const layout = await readFragmentLayout(reader);
     refuseOtherTracks(layout, init);
-    const plan = planFragment(layout, boxSizeBytes);
+    const plan = planFragment(layout, boxSizeBytes, init.sampleSizes);
     const sizeBytes = outputSizeBytes(plan.plan);
     const signed = signedPart(part, context.paths, sizeBytes, source, boxSizeBytes);
     if (bytes !== null) context.validated?.requireSame(part, contentOf(layout.boxes, bytes, reader.start));

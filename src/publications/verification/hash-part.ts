@@ -2,10 +2,13 @@ import { createHash, type Hash } from 'node:crypto';
 import { bufferPool } from '#bytes/buffers.ts';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import {
+  Box,
   fitsInto,
   isExcludedType,
   isOfItsType,
+  isSearchedType,
   MAX_EXCLUDED_BOX_BYTES,
+  type MediaRange,
   offsetMark,
   parseBoxHeader,
 } from '#formats/isobmff-boxes.ts';
@@ -18,8 +21,6 @@ export interface PartHashing extends Pick<StoredBinding, 'algorithm' | 'hashesOf
   readonly c2paBoxMaxBytes: number;
   /** Types of boxes that `content` leaves out; absent where `content` is not asked for. */
   readonly uncopied?: readonly string[];
-  /** The type of boxes that are kept: those that say when the part plays. */
-  readonly kept?: 'moov' | 'moof';
 }
 
 /** The digests of an init segment or a fragment, and its C2PA boxes. */
@@ -30,8 +31,12 @@ export interface HashedPart {
   readonly content: Buffer;
   /** The contents of its C2PA boxes by purpose, in order; the last of no purpose where there are too many. */
   readonly c2pa: readonly C2paContent[];
-  /** The boxes of the type `PartHashing.kept`, as far as they are no larger than `MAX_KEPT_BYTES` together. */
-  readonly kept: readonly Buffer[];
+  /** The boxes in which players look for others: those beside the media. Offsets of all boxes count from the start of the file. */
+  readonly boxes: readonly Box[];
+  /** False where these are larger than `MAX_KEPT_BYTES` together, so that some are left out. */
+  readonly areAllKept: boolean;
+  /** Contents of its media boxes. */
+  readonly media: readonly MediaRange[];
 }
 
 interface C2paContent {
@@ -48,8 +53,8 @@ const MAX_HEADER_BYTES = 16;
 const C2PA_HEAD_BYTES = 20;
 /** C2PA boxes of one part whose contents are kept; a part has one. */
 const MAX_C2PA_BOXES = 4;
-/** Boxes of one part that are kept, in bytes together. */
-const MAX_KEPT_BYTES = 4 * 1024 * 1024;
+/** Boxes of one part that are kept, in bytes together; signing accepts no larger ones. */
+const MAX_KEPT_BYTES = 16 * 1024 * 1024;
 /** Limit on the boxes of one part, the same as for signing. Bytes that follow count as one box. */
 const MAX_TOP_BOXES = 4096;
 
@@ -66,8 +71,9 @@ export async function hashPart(
   const { offset, length } = range ?? { offset: 0, length: source.sizeBytes };
   const buffer = await bufferPool.acquire(Math.max(Math.min(READ_SIZE_BYTES, length), 1), signal);
   try {
-    const window = new SlidingWindow(source, { offset, length }, buffer, signal);
-    const hashed = await new PartHash(window, length, hashing).run();
+    const part = { name: source.name, offset, length };
+    const window = new SlidingWindow(source, part, buffer, signal);
+    const hashed = await new PartHash(window, part, hashing).run();
     bufferPool.release(buffer);
     return hashed;
   } catch (error) {
@@ -92,14 +98,19 @@ class PartHash {
   readonly #bound: Hash;
   readonly #content: Hash | null;
   readonly #c2pa: C2paContent[] = [];
-  readonly #kept: Buffer[] = [];
+  readonly #name: string;
+  readonly #start: number;
+  readonly #boxes: Box[] = [];
+  readonly #media: MediaRange[] = [];
   #keptBytes = 0;
   /** The number of bytes at the start of a box that tell what it is, and that exclusions look at. */
   readonly #headBytes: number;
 
-  constructor(window: SlidingWindow, sizeBytes: number, hashing: PartHashing) {
+  constructor(window: SlidingWindow, part: ByteRange & { readonly name: string }, hashing: PartHashing) {
     this.#window = window;
-    this.#sizeBytes = sizeBytes;
+    this.#name = part.name;
+    this.#start = part.offset;
+    this.#sizeBytes = part.length;
     this.#hashing = hashing;
     const ends = hashing.exclusions.flatMap(({ data }) => data.map(({ offset, value }) => offset + value.length));
     this.#headBytes = Math.max(MAX_HEADER_BYTES + C2PA_HEAD_BYTES, ...ends);
@@ -117,7 +128,14 @@ class PartHash {
       offset += box.sizeBytes;
     }
     const content = this.#content?.digest() ?? Buffer.alloc(0);
-    return { digest: this.#bound.digest(), content, c2pa: this.#c2pa, kept: this.#kept };
+    return {
+      digest: this.#bound.digest(),
+      content,
+      c2pa: this.#c2pa,
+      boxes: this.#boxes,
+      areAllKept: this.#keptBytes <= MAX_KEPT_BYTES,
+      media: this.#media,
+    };
   }
 
   async #add(box: FoundBox, head: Buffer): Promise<void> {
@@ -126,9 +144,10 @@ class PartHash {
     const isC2pa = isC2paBox(box, head);
     const isLeftOut = isExcluded(type, sizeBytes, head, hashing.exclusions);
     if (isC2pa) await this.#takeC2pa(box);
-    if (type === hashing.kept && this.#keptBytes + sizeBytes <= MAX_KEPT_BYTES) {
-      this.#keptBytes += sizeBytes;
-      this.#kept.push(Buffer.from(await this.#window.read(offset, sizeBytes)));
+    if (isSearchedType(type)) await this.#keep(box);
+    if (type === 'mdat') {
+      const start = this.#start + offset;
+      this.#media.push({ start: start + box.headerSizeBytes, end: start + sizeBytes });
     }
     // Nobody signed what a box holds that the hash leaves out: one that is misused counts as media.
     const isBound = !isLeftOut || (isExcludedType(type) && !(await this.#isFileType(box)));
@@ -143,6 +162,14 @@ class PartHash {
       content?.update(piece);
       at += piece.length;
     }
+  }
+
+  async #keep({ offset, sizeBytes }: FoundBox): Promise<void> {
+    this.#keptBytes += sizeBytes;
+    if (this.#keptBytes > MAX_KEPT_BYTES) return;
+    const bytes = Buffer.from(this.#window.buffered(offset, sizeBytes) ?? (await this.#window.read(offset, sizeBytes)));
+    const at = this.#start + offset;
+    this.#boxes.push(new Box(this.#name, parseBoxHeader(bytes, at, at + sizeBytes), bytes));
   }
 
   /** Tells whether a box that every hash leaves out is what writers put there: a file type at the start. */

@@ -1,7 +1,18 @@
 import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
+import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
-import { EXCLUDED_TYPES } from '#formats/isobmff-boxes.ts';
+import {
+  type Box,
+  type DefaultSizes,
+  defaultSizesOf,
+  EXCLUDED_TYPES,
+  MAX_MERKLE_BOX_BYTES,
+  readMerkleBox,
+  straySamplesOfFragment,
+  straySamplesOfInit,
+  strayTableOfPart,
+} from '#formats/isobmff-boxes.ts';
 import type { PartContents } from '../fragments/part-contents.ts';
 import type { MediaPart, Rendition } from '../media-part.ts';
 import type { Codec } from './codecs.ts';
@@ -15,7 +26,7 @@ import {
   type VerifiedManifest,
 } from './publication-verdict.ts';
 import { readStoredBinding, type StoredBinding, type UnknownBinding } from './stored-binding.ts';
-import { isBound, readStoredLocation, type StoredMap } from './stored-maps.ts';
+import { isBound, type StoredMap } from './stored-maps.ts';
 
 /** Fragments that are read and hashed at once. */
 const MAX_CONCURRENT_FRAGMENTS = 8;
@@ -23,8 +34,8 @@ const MAX_CONCURRENT_FRAGMENTS = 8;
 export const MAX_STORES_BYTES = 64 * 1024 * 1024;
 /** The number of such stores where the caller says nothing else: of a source that is signed again, each becomes an ingredient. */
 const MAX_STORES = 16;
-/** A Merkle box with a proof for more fragments than can be takes 4 kB. */
-const MAX_MERKLE_BOX_BYTES = 64 * 1024;
+/** One byte more than a Merkle box has, and its purpose: one that is cut is none. */
+const MAX_C2PA_BOX_BYTES = MAX_MERKLE_BOX_BYTES + 'merkle\0'.length + 1;
 /** Between `manifest\0` and the store stands where the first auxiliary box is. */
 const STORE_OFFSET = 8;
 /** Hashing of parts that no manifest binds: only their contents count. */
@@ -103,6 +114,9 @@ interface ReadInit {
   readonly manifest: KnownManifest | null;
   readonly digest: Buffer;
   readonly times: InitTimes;
+  readonly sampleSizes: DefaultSizes;
+  /** True where it leads players to samples: it holds no media. */
+  readonly hasStraySamples: boolean;
 }
 
 /** The verification of a publication, one rendition after the other. */
@@ -124,13 +138,14 @@ export class PartsVerification {
   async add(rendition: Rendition): Promise<ReadRendition> {
     const { init, fragments } = rendition;
     const index = this.#nextIndex++;
-    const { hasStore, manifest, digest, times: tracks } = await this.#readInit(init);
+    const { hasStore, manifest, ...own } = await this.#readInit(init);
+    const { times: tracks } = own;
     manifest?.renditions.push(index);
     const handlers = new Set([...tracks.values()].map(({ handler }) => handler));
     const codecs = Array.from(tracks.values(), (track) => track.codecs).flat();
     const common = { manifest: this.#numberOf(manifest), hasManifest: hasStore, handlers, codecs };
     if (manifest === null || manifest.binding === null) {
-      await this.#readFragments(fragments, UNBOUND, tracks);
+      await this.#readFragments(fragments, UNBOUND, own);
       const unknown = manifest?.unknown ?? TOO_MANY_STORES;
       const finding = { count: 1, parts: [init], locations: [] };
       if (hasStore) this.#addFinding(init, manifest, { ...finding, kind: 'unjudged', problem: unknown.problem });
@@ -138,9 +153,9 @@ export class PartsVerification {
       return { ...common, binding: null, isDisturbed: unknown.isDisturbed, initMaps: [], fragments: [] };
     }
     const { binding } = manifest;
-    const read = await this.#readFragments(fragments, binding, tracks);
+    const read = await this.#readFragments(fragments, binding, own);
     const found = read.map((fragment) => fragment.found);
-    const initMaps = binding.maps.filter(({ initHash }) => digest.equals(initHash));
+    const initMaps = own.hasStraySamples ? [] : binding.maps.filter(({ initHash }) => own.digest.equals(initHash));
     for (const finding of verifyRendition(rendition, initMaps, found, manifest.used)) {
       this.#addFinding(init, manifest, finding);
     }
@@ -182,20 +197,24 @@ export class PartsVerification {
       const hashing = {
         ...UNBOUND,
         c2paBoxMaxBytes: MAX_STORES_BYTES,
-        kept: 'moov',
         ...this.#contentHashing(uncopied),
-      } as const;
-      const { c2pa, content, digest, kept } = await hashPart(source, init.range, hashing, this.#signal);
+      };
+      const { c2pa, content, digest, boxes, areAllKept } = await hashPart(source, init.range, hashing, this.#signal);
       this.#record(init, content);
-      const [moov] = kept;
-      const times: InitTimes = moov === undefined ? new Map() : initTimesIn(moov);
+      const moov = boxes.find(({ type }) => type === 'moov');
+      const common = {
+        digest,
+        times: moov === undefined ? new Map() : initTimesIn(moov.bytes),
+        sampleSizes: moov === undefined ? new Map() : sampleSizesIn(moov),
+        hasStraySamples: !areAllKept || straySamplesOfInit(boxes) !== null,
+      };
       const box = c2pa.find(({ purpose }) => purpose === 'manifest');
-      if (box === undefined) return { hasStore: false, manifest: null, digest, times };
+      if (box === undefined) return { ...common, hasStore: false, manifest: null };
       const isDisturbed = c2pa.length > 1 || merkleOffsetIn(box.content) > source.sizeBytes;
       const manifest = this.#manifestOf(wholeBoxOf(box.content.subarray(STORE_OFFSET)), isDisturbed);
-      if (manifest === null || manifest.binding === null) return { hasStore: true, manifest, digest, times };
+      if (manifest === null || manifest.binding === null) return { ...common, hasStore: true, manifest };
       const bound = await hashPart(source, init.range, { ...manifest.binding, c2paBoxMaxBytes: 0 }, this.#signal);
-      return { hasStore: true, manifest, digest: bound.digest, times };
+      return { ...common, hasStore: true, manifest, digest: bound.digest };
     });
   }
 
@@ -223,21 +242,26 @@ export class PartsVerification {
   #readFragments(
     fragments: readonly MediaPart[],
     binding: Pick<StoredBinding, 'algorithm' | 'hashesOffsets' | 'exclusions'> & Partial<StoredBinding>,
-    tracks: InitTimes,
+    init: Pick<ReadInit, 'times' | 'sampleSizes'>,
   ): Promise<ReadFragment[]> {
     const hashing = {
       ...binding,
-      c2paBoxMaxBytes: MAX_MERKLE_BOX_BYTES,
-      kept: 'moof',
+      c2paBoxMaxBytes: MAX_C2PA_BOX_BYTES,
       ...this.#contentHashing(EXCLUDED_TYPES),
-    } as const;
+    };
     const { maps = [], algorithm } = binding;
     return mapConcurrent(fragments, MAX_CONCURRENT_FRAGMENTS, async (part) => {
       const hashed = await withSource(this.#folder, part, this.#signal, (source) =>
         hashPart(source, part.range, hashing, this.#signal),
       );
       this.#record(part, hashed.content);
-      return { found: findFragment(hashed, maps, algorithm), times: fragmentTimesIn(hashed.kept, tracks) };
+      const moofs = hashed.boxes.filter(({ type }) => type === 'moof');
+      const found = findFragment(hashed, maps, algorithm, hasStraySamples(hashed, moofs, init.sampleSizes));
+      const times = fragmentTimesIn(
+        moofs.map(({ bytes }) => bytes),
+        init.times,
+      );
+      return { found, times };
     });
   }
 
@@ -257,20 +281,38 @@ function wholeBoxOf(bytes: Buffer): Buffer {
   return sizeBytes < 8 || sizeBytes > bytes.length ? bytes : bytes.subarray(0, sizeBytes);
 }
 
-/** Finds where a fragment is bound: nowhere, unless all its C2PA boxes are Merkle boxes, and all that they say is true. */
+/** Returns the sizes that an init segment states for samples; none where it cannot be read, as it is reported then. */
+function sampleSizesIn(moov: Box): DefaultSizes {
+  try {
+    return defaultSizesOf(moov);
+  } catch (error) {
+    if (error instanceof AppError) return new Map();
+    throw error;
+  }
+}
+
+/** Tells whether a fragment leads players to samples elsewhere than in its media. */
+function hasStraySamples(
+  { boxes, areAllKept, media }: HashedPart,
+  moofs: readonly Box[],
+  sizes: DefaultSizes,
+): boolean {
+  if (!areAllKept || strayTableOfPart(boxes) !== null) return true;
+  return moofs.some((moof) => straySamplesOfFragment(moof, media, sizes) !== null);
+}
+
+/** Finds where a fragment is bound: nowhere, unless it has one Merkle box and no other of C2PA. */
 function findFragment(
-  { digest, c2pa }: HashedPart,
+  { digest, c2pa: [box, ...others] }: HashedPart,
   maps: readonly StoredMap[],
   algorithm: StoredBinding['algorithm'],
+  isMisled: boolean,
 ): FoundFragment {
-  const positions = c2pa.flatMap(({ purpose, content }) => {
-    const stored = purpose === 'merkle' ? readStoredLocation(content) : undefined;
-    const map = maps.find(({ uniqueId, localId }) => uniqueId === stored?.uniqueId && localId === stored.localId);
-    if (stored === undefined || map === undefined) return [];
-    return [{ map, location: stored.location, isBound: isBound(digest, stored, map, algorithm) }];
-  });
-  const areTrue = positions.every(({ isBound: isTrue }) => isTrue);
-  return positions.length === c2pa.length ? positions.map((position) => ({ ...position, isBound: areTrue })) : [];
+  const stored = box?.purpose === 'merkle' ? readMerkleBox(box.content) : undefined;
+  const map = maps.find(({ uniqueId, localId }) => uniqueId === stored?.uniqueId && localId === stored.localId);
+  if (stored === undefined || map === undefined) return [];
+  const isIntact = others.length === 0 && !isMisled && isBound(digest, stored, map, algorithm);
+  return [{ map, location: stored.location, isBound: isIntact }];
 }
 
 /** Verifies one rendition, and adds the maps that it uses up to `used`. `initMaps` are those that bind its init segment. */

@@ -6,7 +6,7 @@ import { isobmff } from '#formats/isobmff/isobmff.ts';
 import { mediaFolder } from '../../support/judges/file-judges.ts';
 import { makeMedia } from '../../support/media/make-media.ts';
 import { assemble, box, boxesOf, FTYP, fullBox, stco, trak, u32 } from '../../support/media/movie-bytes.ts';
-import { memorySource, refusalOf } from '../../support/memory-bytes.ts';
+import { embed, memorySource, refusalOf } from '../../support/memory-bytes.ts';
 
 const folder = mediaFolder();
 const PICTURE = '-f lavfi -i testsrc2=s=64x64:r=10:d=1 -c:v libx264 -preset ultrafast -g 5';
@@ -82,6 +82,11 @@ describe('media is found outside the boxes for it', () => {
     for (const doubled of [sizes, chunks, stco(0), fullBox('stz2', 0, u32(8, 0))]) {
       assert.deepEqual(await strayTypes(movie(chunks, sizes, doubled)), ['ftyp', 'moov']);
     }
+    // Players read on behind tables that claim more than they hold.
+    for (const overstated of [fullBox('stsz', 0, u32(0, 2, 4)), fullBox('stz2', 0, u32(4, 9, 0x11110000))]) {
+      assert.deepEqual(await strayTypes(movie(chunks, overstated)), ['ftyp', 'moov']);
+    }
+    assert.deepEqual(await strayTypes(movie(fullBox('stsc', 0, u32(2), u32(1, 1, 1)), sizes)), ['ftyp', 'moov']);
     const header = fullBox('tfhd', 0, u32(1));
     const fragment = (...headers: Buffer[]): Buffer => box('moof', box('traf', ...headers, fullBox('trun', 0, u32(0))));
     const fragmented = (...headers: Buffer[]): Buffer =>
@@ -115,6 +120,29 @@ describe('media is found outside the boxes for it', () => {
     assert.deepEqual(await strayTypes(Buffer.concat([FTYP, movie, box('mdat', u32(0))])), ['ftyp']);
   });
 
+  test('where entries of an index lead elsewhere than each to a fragment of its own: players find space in such', async () => {
+    const traf = box('traf', fullBox('tfhd', 0x020000, u32(1)), fullBox('trun', 1, u32(0, 0)));
+    const entry = (moof: number) => Buffer.concat([u32(0, moof), Buffer.from('010101', 'hex')]);
+    const tfra = (track: number, ...moofs: number[]) =>
+      fullBox('tfra', 0, u32(track, 0, moofs.length), ...moofs.map(entry));
+    const movie = (index: (first: number, second: number) => readonly Buffer[]): Buffer =>
+      assemble(
+        ...[FTYP, box('moov', trak()), box('moof', traf), box('mdat'), box('moof', traf), box('mdat')],
+        (offsets) => box('mfra', ...index(offsets[2] as number, offsets[4] as number), fullBox('mfro', 0, u32(0))),
+      );
+    assert.deepEqual(await strayTypes(movie((first, second) => [tfra(1, first, second), tfra(2, second)])), []);
+    for (const stray of [
+      movie((first, second) => [tfra(1, first, second + 1)]),
+      movie((first) => [tfra(1, first, first)]),
+      movie((first, second) => [tfra(1, first), tfra(1, second)]),
+    ]) {
+      assert.deepEqual(await strayTypes(stray), ['mfra']);
+      // Signing leaves it out: players do without it.
+      const { output } = await embed(isobmff, stray, Buffer.alloc(100));
+      assert.ok(!boxesOf(output).some(({ type }) => type === 'mfra'));
+    }
+  });
+
   test('where a file type is longer than any is, so that it has room for media', async () => {
     const file = (bytes: number): Buffer =>
       Buffer.concat([box('ftyp', Buffer.alloc(bytes)), box('moov', trak()), box('mdat', u32(0))]);
@@ -126,5 +154,10 @@ describe('media is found outside the boxes for it', () => {
     const tables = [stco(8), fullBox('stsc', 0, u32(1), u32(1, 1, 1)), fullBox('stsz', 0, u32(4, 1))];
     const movie = Buffer.concat([FTYP, box('moov', trak({ tables })), box('mdat', Buffer.alloc(8))]);
     assert.equal(await refusalOf(isobmff, movie), 'BMFF_MEDIA_UNBOUND');
+    const hidden = box('moov', trak({ more: [box('wave', box('stbl', ...tables))] }));
+    assert.equal(
+      await refusalOf(isobmff, Buffer.concat([FTYP, hidden, box('mdat', Buffer.alloc(8))])),
+      'BMFF_BOX_MALFORMED',
+    );
   });
 });

@@ -241,20 +241,21 @@ describe('fragments', () => {
   });
 
   test('are found again by the random access box', async () => {
-    const tfra = (version: number, moof: number) => {
+    const tfra = (version: number, ...moofs: number[]) => {
       const number = version === 1 ? u64 : u32;
-      const entry = Buffer.concat([number(7), number(moof), Buffer.from('010101', 'hex')]);
-      return fullBox('tfra', version * 2 ** 24, u32(1, 0, 2), entry, entry);
+      const entries = moofs.map((moof) => Buffer.concat([number(7), number(moof), Buffer.from('010101', 'hex')]));
+      return fullBox('tfra', version * 2 ** 24, u32(version + 1, 0, 2), ...entries);
     };
-    const input = assemble(FTYP, moovWith(), box('moof'), box('mdat'), ([, , moof = 0]) =>
-      box('mfra', tfra(0, moof), tfra(1, moof), fullBox('mfro', 0, u32(200))),
+    const fragments = [box('moof'), box('mdat'), box('moof'), box('mdat')];
+    const input = assemble(FTYP, moovWith(), ...fragments, ([, , first = 0, , second = 0]) =>
+      box('mfra', tfra(0, first, second), tfra(1, first, second), fullBox('mfro', 0, u32(200))),
     );
     const output = await embedded(input);
-    const moof = find(output, 'moof').offset;
+    const moofs = findAll(output, 'moof').map(({ offset }) => offset);
     const [short, long] = findAll(output, 'mfra', 'tfra').map(({ bytes }) => bytes);
     assert.ok(short && long);
-    assert.deepEqual([short.readUInt32BE(28), short.readUInt32BE(28 + 11)], [moof, moof]);
-    assert.deepEqual([long.readBigUInt64BE(32), long.readBigUInt64BE(32 + 19)].map(Number), [moof, moof]);
+    assert.deepEqual([short.readUInt32BE(28), short.readUInt32BE(28 + 11)], moofs);
+    assert.deepEqual([long.readBigUInt64BE(32), long.readBigUInt64BE(32 + 19)].map(Number), moofs);
     assert.equal(find(output, 'mfra').bytes.length, find(input, 'mfra').bytes.length);
   });
 

@@ -16,8 +16,8 @@ export interface OtherTool {
   readonly algorithm?: HashAlgorithm;
   /** Levels between the leaves and the row in the manifest. */
   readonly levels?: number;
-  /** Says `hashes: null` where there is no proof, says a needless proof, or leaves the field out. */
-  readonly withoutProof?: 'null' | 'left-out' | 'needless';
+  /** Says `hashes: null` where there is no proof, or leaves the field out. */
+  readonly withoutProof?: 'null' | 'left-out';
   /** Numbers of the map of a rendition. */
   readonly ids?: (index: number) => { readonly uniqueId: number; readonly localId: number };
   /** Types of boxes that are left out beside those that have to be. */
@@ -116,10 +116,8 @@ function withMerkleBox(
   hashes: readonly Uint8Array[] | null,
   { withoutProof = 'left-out', merkleBoxAt = 'start', before = Buffer.alloc(0) }: OtherTool,
 ): Buffer {
-  const proof =
-    hashes !== null
-      ? { hashes: hashes.map((hash) => new Uint8Array(hash)) }
-      : { 'left-out': {}, null: { hashes: null }, needless: { hashes: [new Uint8Array(32)] } }[withoutProof];
+  const none = withoutProof === 'null' ? { hashes: null } : {};
+  const proof = hashes === null ? none : { hashes: hashes.map((hash) => new Uint8Array(hash)) };
   const box = c2paUuidBox('merkle', cborg.encode({ ...stated, ...proof }));
   return Buffer.concat(merkleBoxAt === 'start' ? [before, box, fragment] : [before, fragment, box]);
 }

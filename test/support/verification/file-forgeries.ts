@@ -40,7 +40,7 @@ function boxOf(type: string, content: Uint8Array): Buffer {
 }
 
 /** Returns a store with the headers of its signature changed that nobody signs; other bytes stay as they are. */
-function withHeaders(store: Buffer, change: (headers: Map<unknown, unknown>) => void): Buffer {
+export function withHeaders(store: Buffer, change: (headers: Map<unknown, unknown>) => void): Buffer {
   const rewritten = (bytes: Buffer, inSignature: boolean): Buffer =>
     Buffer.concat(
       boxesIn(bytes).map(({ type, content }) => {

@@ -1,0 +1,86 @@
+import { X509Certificate } from 'node:crypto';
+import { z } from 'zod';
+import type { JumbfBox } from './jumbf.ts';
+import { signatureHeadersOf } from './signature-headers.ts';
+
+// A signature covers a part of its headers. Anybody can write into the others, which readers take as they are.
+
+/** The headers by which a signature gets the size that was planned for it. */
+const PADDING_HEADER = /^pad\d*$/;
+/** Size of all headers that a signature does not cover, without padding. Time-stamps have some 6 kB each. */
+const MAX_HEADERS_BYTES = 64 * 1024;
+/** Time-stamps, certificates or statuses of certificates in one header. */
+const MAX_ITEMS = 8;
+
+const der = z.instanceof(Uint8Array).refine(isDer);
+const items = z.array(der).min(1).max(MAX_ITEMS);
+const certificate = z.instanceof(Uint8Array).refine(isCertificate);
+const timeStamps = z.strictObject({
+  tstTokens: z
+    .array(z.strictObject({ val: der }))
+    .min(1)
+    .max(MAX_ITEMS),
+});
+const certificates = z.union([certificate, z.array(certificate).min(1).max(MAX_ITEMS)]);
+
+/**
+ * What headers hold that signatures do not cover (C2PA 2.2 §13.2, §10.3.2.5, §14.6): time-stamps, statuses of certificates, and in
+ * versions before 2.0 the certificates (RFC 9360), by their name or number.
+ */
+const CONTENTS: ReadonlyMap<unknown, z.ZodType> = new Map<unknown, z.ZodType>([
+  ['sigTst', timeStamps],
+  ['sigTst2', timeStamps],
+  ['rVals', z.strictObject({ ocspVals: items })],
+  ['x5chain', certificates],
+  [33, certificates],
+]);
+
+/** Returns true where a manifest has a readable signature, and this no headers that it does not cover but known ones and zeros. */
+export function hasKnownHeaders(manifest: JumbfBox | undefined): boolean {
+  try {
+    const { unsigned } = signatureHeadersOf(manifest);
+    let sizeBytes = 0;
+    for (const [name, content] of unsigned) {
+      if (typeof name === 'string' && PADDING_HEADER.test(name)) {
+        if (!(content instanceof Uint8Array && content.every((byte) => byte === 0))) return false;
+        continue;
+      }
+      if (CONTENTS.get(name)?.safeParse(plain(content)).success !== true) return false;
+      sizeBytes += bytesIn(content);
+    }
+    return sizeBytes <= MAX_HEADERS_BYTES;
+  } catch {
+    // Readers that accept it find the signature in another way.
+    return false;
+  }
+}
+
+/** Returns maps as objects. */
+function plain(content: unknown): unknown {
+  if (Array.isArray(content)) return content.map(plain);
+  if (!(content instanceof Map)) return content;
+  return Object.fromEntries([...content].map(([key, value]) => [String(key), plain(value)]));
+}
+
+function bytesIn(content: unknown): number {
+  if (content instanceof Uint8Array) return content.length;
+  const parts = content instanceof Map ? [...content.values()] : Array.isArray(content) ? content : [];
+  return parts.reduce((sum: number, part) => sum + bytesIn(part), 0);
+}
+
+/** Tells whether bytes are one sequence in DER (X.690 §8.1), which ends where they do. */
+function isDer(bytes: Uint8Array): boolean {
+  const [tag, first = 0x80] = bytes;
+  const lengthBytes = first < 0x80 ? 0 : first & 0x7f;
+  if (tag !== 0x30 || first === 0x80 || lengthBytes > 4) return false;
+  const stated = bytes.subarray(2, 2 + lengthBytes).reduce((length, byte) => length * 256 + byte, 0);
+  return bytes.length === 2 + lengthBytes + (first < 0x80 ? first : stated);
+}
+
+function isCertificate(bytes: Uint8Array): boolean {
+  try {
+    return new X509Certificate(bytes).raw.equals(bytes);
+  } catch {
+    return false;
+  }
+}
