@@ -50,7 +50,7 @@ export function FailureGroup({ group, allLink, onRetry }) {
   return html`<li class="group">
     <p><strong class="count">${count} ×</strong> ${sentenceOf(group)}</p>
     ${reason && html`<${Reason} reason=${reason} />`}
-    ${allLink !== null && html`<p class="muted names"><span>${entries.slice(0, FIRST_NAMES).map(inputName).join(', ')}${entries.length > FIRST_NAMES && ', …'}</span> <a href=${allLink} aria-label="Show all ${count} inputs: ${name}">Show all</a></p>`}
+    ${allLink !== null && html`<p class="muted names"><span>${entries.slice(0, FIRST_NAMES).map(inputName).join(', ')}${entries.length > FIRST_NAMES && ', …'}</span> <a href=${allLink} aria-label="Show all of ${name}">${entries.length === 1 ? 'Show' : 'Show all'}</a></p>`}
     ${onRetry !== null && html`<button type="button" class="secondary outline small" aria-label="${retryText}: ${name}" onClick=${() => onRetry(choiceOf(group))}>${retryText}</button>`}
   </li>`;
 }

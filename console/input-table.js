@@ -81,12 +81,15 @@ function Rows({ job, entries, linkOf }) {
 /** @param {{ job: Job, entry: ResultEntry, index: number, link: string }} props */
 function Row({ job, entry, index, link }) {
   const { status, input_index: inputIndex, error, output_path: output, verification, warnings = [] } = entry;
-  const outcome = error ?? output ?? '';
+  const links = html`<${OutputLinks} jobId=${job.job_id} operation=${job.operation} entry=${entry} />`;
   return html`<tr role="row" aria-rowindex=${index + 2}>
     <td role="cell"><span class="state ${status}">${status}</span></td>
     <td role="cell"><a href=${link} title=${inputName(entry)}>${inputName(entry)}</a><small class="muted">Input ${inputIndex}${warnings.length > 0 && `, ${warnings.length === 1 ? 'one warning' : `${warnings.length} warnings`}`}</small></td>
-    <td role="cell" title=${outcome}>${verification ? html`<${StateMark} state=${verification.state} />` : outcome}</td>
-    <td role="cell"><${OutputLinks} jobId=${job.job_id} operation=${job.operation} entry=${entry} /></td>
+    ${
+      error
+        ? html`<td role="cell" aria-colspan="2" title=${error}>${error}</td>`
+        : html`<td role="cell" title=${output}>${verification ? html`<${StateMark} state=${verification.state} />` : output}</td><td role="cell">${links}</td>`
+    }
   </tr>`;
 }
 

@@ -47,16 +47,18 @@ export function JobPage({ id }) {
     );
   const { status, timing, caller, operation, labels = {}, retried_from: retried } = job.value;
   return html`
-    <hgroup>
+    <div class="title">
+      <hgroup>
       <h1 class="path">${jobName(job.value)} <span class="state ${status}">${status}</span></h1>
       <p>${OPERATIONS[operation]?.text}${caller && html`, submitted by ${caller}`}${retried && html`, <a href=${linkTo(['jobs', retried])}>retried from another job</a>`} · <code class="path">${id}</code></p>
-      ${Object.keys(labels).length > 0 && html`<p class="filter labels">${Object.entries(labels).map(([name, value]) => html`<a class="state" href=${linkTo(['jobs'], { label: `${name}=${value}` })}>${name}=${value}</a>`)}</p>`}
-    </hgroup>
+      <${Times} timing=${timing} />
+      </hgroup>
+      <${Actions} job=${job.value} problem=${problem} onRetry=${retry} />
+    </div>
+    ${Object.keys(labels).length > 0 && html`<p class="filter labels">${Object.entries(labels).map(([name, value]) => html`<a class="state" href=${linkTo(['jobs'], { label: `${name}=${value}` })}>${name}=${value}</a>`)}</p>`}
     ${problem.value !== '' && html`<p class="notice" role="alert">${problem.value}</p>`}
     <${Progress} job=${job.value} />
     <${Waiting} waiting=${job.value.waiting_for ?? []} />
-    <${Actions} job=${job.value} problem=${problem} onRetry=${retry} />
-    <${Times} timing=${timing} />
     ${entries.value.length > 0 && html`<${Inputs} job=${job.value} entries=${entries.value} onRetry=${retry} />`}
     <${Request} id=${id} />
   `;
@@ -108,10 +110,10 @@ function Actions({ job: { job_id: id, progress, counts }, problem, onRetry }) {
     call('DELETE', `v2/jobs/${id}`).catch((error) => {
       problem.value = error.message;
     });
-  if (progress !== undefined) return html`<p><button class="secondary" onClick=${cancel}>Cancel</button></p>`;
+  if (progress !== undefined) return html`<button class="secondary" onClick=${cancel}>Cancel</button>`;
   return (
     counts.failed > 0 &&
-    html`<p><button onClick=${() => onRetry()}>${counts.failed === 1 ? 'Retry the failed input' : `Retry ${counts.failed.toLocaleString('en')} failed inputs`}</button></p>`
+    html`<button onClick=${() => onRetry()}>${counts.failed === 1 ? 'Retry the failed input' : `Retry ${counts.failed.toLocaleString('en')} failed inputs`}</button>`
   );
 }
 
@@ -143,7 +145,7 @@ function Times({ timing: { queued_at: queued, started_at: started, finished_at: 
     started && `waited ${durationText(Date.parse(started) - Date.parse(queued))}`,
     started && finished && `ran ${durationText(Date.parse(finished) - Date.parse(started))}`,
   ];
-  return html`<p class="muted">${facts.filter(Boolean).join(', ')}</p>`;
+  return html`<p>${facts.filter(Boolean).join(', ')}</p>`;
 }
 
 /** Shows the request of a job once somebody asks for it: it may have megabytes. @param {{ id: string }} props */

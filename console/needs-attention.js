@@ -39,8 +39,9 @@ function storeItem(engine) {
 /** @param {AwayDependency} away */
 function awayItem({ dependency, state, since, reason, message }) {
   const words = dependencyText(dependency);
-  const [mark, verb] = state === 'returning' ? ['waits', 'is tried again after an outage'] : ['bad', 'cannot be used'];
-  return html`<p><strong class=${mark}>${words.charAt(0).toUpperCase()}${words.slice(1)}</strong> (${verb}, since <time datetime=${since} title=${exactTime(since)}>${clockTimeText(new Date(since))}</time>). Inputs that need it wait.</p>
+  const [mark, text] =
+    state === 'returning' ? ['waits', 'works again, and few inputs at a time use it. Away'] : ['bad', 'away'];
+  return html`<p><strong class=${mark}>${words.charAt(0).toUpperCase()}${words.slice(1)}: ${text} since <time datetime=${since} title=${exactTime(since)}>${clockTimeText(new Date(since))}</time>.</strong> Inputs that need it wait, and go on by themselves.</p>
     <p>${message}</p>
     <${Reason} reason=${reason} />`;
 }

@@ -31,7 +31,7 @@ export function NodeCharts() {
   ];
   const spanMs = last.atMs - first.atMs;
   return html`<dl class="charts">${charts.map(([label, value, values]) => html`<div><dt>${label}</dt><dd>${value}</dd><${Sparkline} values=${values} /></div>`)}</dl>
-    <p class="muted">Totals are of this node since its start.${spanMs > 0 && ` Lines and rates are of the last ${durationText(spanMs)}, since this page looks; an hour at most.`}</p>`;
+    <p class="muted">Totals are of this node since its start.${spanMs > 0 && ` Lines and rates are of the last ${durationText(spanMs)}: what this page has seen, an hour at most.`}</p>`;
 }
 
 /** @param {number} total @param {'succeeded' | 'failed'} name */
