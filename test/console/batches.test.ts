@@ -98,8 +98,9 @@ describe('inputs that wait', () => {
     await assertAccessibleInBothThemes(page);
     await page.locator(`a[href="#/jobs/${id}"]`).click();
     await page.locator('.waits').getByText(sentence).waitFor();
-    await page.locator('.waits').getByRole('link', { name: 'Open documentation of SIGNATURE_FAILED' }).waitFor();
     await assertAccessibleInBothThemes(page);
+    await page.locator('.waits').getByRole('link', { name: 'Open documentation of SIGNATURE_FAILED' }).click();
+    await page.getByText('the input waits until it is back').waitFor();
     await page.goto(`${server.base}/#/status`);
     const attention = page.getByRole('list', { name: 'Needs attention' });
     await attention.getByText(/^The signing key: away since \d\d:\d\d\./).waitFor();
