@@ -8,8 +8,17 @@ import { signal } from '@preact/signals';
 /** True while the service asks for a login. */
 export const loginNeeded = signal(false);
 
-/** True while the service cannot be reached. */
-export const offline = signal(false);
+/** The time of the last answer, in milliseconds since 1970, while the service cannot be reached; null while it can. */
+export const offlineSince = signal(/** @type {number | null} */ (null));
+
+/** The page itself was an answer. */
+let answeredAtMs = Date.now();
+
+/** Records whether the service has just answered. @param {boolean} hasAnswered */
+export function noteAnswer(hasAnswered) {
+  if (hasAnswered) answeredAtMs = Date.now();
+  offlineSince.value = hasAnswered ? null : answeredAtMs;
+}
 
 /** An answer of the service that is an error, or the lack of an answer (status 0). */
 export class ApiError extends Error {
@@ -62,11 +71,11 @@ export async function call(method, path, { body, headers, signal: abort } = {}) 
 async function send(method, path, init) {
   try {
     const response = await fetch(addressOf(path), { method, credentials: 'same-origin', ...init });
-    offline.value = false;
+    noteAnswer(true);
     return response;
   } catch (error) {
     if (init.signal?.aborted) throw error;
-    offline.value = true;
+    noteAnswer(false);
     throw new ApiError(0, { message: 'The service cannot be reached. The page tries again by itself.' });
   }
 }

@@ -1,12 +1,13 @@
 import { computed, signal } from '@preact/signals';
 import { render } from 'preact';
-import { addressOf, loginNeeded, offline, poll } from './api.js';
+import { addressOf, loginNeeded, noteAnswer, offlineSince, poll } from './api.js';
 import { html } from './html.js';
 import { JobPage } from './job-page.js';
 import { JobsPage } from './jobs-page.js';
 import { lazy } from './lazy.js';
 import { LoginDialog } from './login-dialog.js';
 import { linkTo, route } from './router.js';
+import { clockTimeText } from './text.js';
 import { ThemeSwitch } from './theme.js';
 
 /** Pages that are loaded when somebody goes there. */
@@ -55,10 +56,17 @@ function App() {
         <${NodeState} />
       </nav>
     </header>
-    ${offline.value && html`<p class="container notice" role="status">The service cannot be reached. The page tries again by itself.</p>`}
+    <${Connection} />
     <main class="container" id="main" tabindex="-1">${page}</main>
     ${loginNeeded.value && html`<${LoginDialog} />`}
   `;
+}
+
+/** Says how old the page is while the service cannot be reached. */
+function Connection() {
+  const since = offlineSince.value;
+  if (since === null) return null;
+  return html`<div class="container"><p class="notice" role="status"><strong>As of ${clockTimeText(new Date(since))}, not connected.</strong> The service cannot be reached. The page tries again by itself.</p></div>`;
 }
 
 /** The state of the node, and what waits in its queue. */
@@ -66,8 +74,10 @@ function NodeState() {
   const state = readiness.value;
   if (state === null) return html`<ul><li><${ThemeSwitch} /></li></ul>`;
   const { waiting } = state.queue ?? { waiting: 0 };
+  const [mark, words] =
+    offlineSince.value !== null ? ['bad', 'Not connected'] : state.ready ? ['good', 'Ready'] : ['bad', 'Not ready'];
   return html`<ul>
-    <li class="state ${state.ready ? 'good' : 'bad'}">${state.ready ? 'Ready' : 'Not ready'}</li>
+    <li class="state ${mark}">${words}</li>
     <li class="muted">${waiting ?? 0} waiting, ${state.workers?.running ?? 0} running</li>
     <li><${ThemeSwitch} /></li>
   </ul>`;
@@ -78,10 +88,10 @@ async function lookAtNode() {
     const response = await fetch(addressOf('v2/health/ready'));
     // A node that is not ready answers 503, with its state as well.
     if (response.ok || response.status === 503) readiness.value = await response.json();
-    offline.value = false;
+    noteAnswer(true);
   } catch {
     // Nothing answered, the answer was cut off, or a proxy answered instead of the service.
-    offline.value = true;
+    noteAnswer(false);
   }
 }
 

@@ -4,7 +4,14 @@ import { addressOf } from './api.js';
 import { html } from './html.js';
 import { linkTo, route } from './router.js';
 
-/** @typedef {{ group: string, reason: string, isTransient: boolean, message: string }} Row */
+/** @typedef {{ group: string, reason: string, mark: string, message: string }} Row */
+
+/** Marks of the tables, in sentences. @type {Readonly<Record<string, string>>} */
+const MARKS = {
+  '↻': ' It may pass without anybody changing anything: the service tries the input again by itself.',
+  '⏸': ' A part of the deployment is away: the input waits until it is back.',
+  '(⏸)': ' The input waits where the service itself cannot use that part of the deployment either; else it fails.',
+};
 
 /** Shows the documentation of all errors and warnings, the one in the address first. */
 export function ErrorsPage() {
@@ -37,11 +44,11 @@ export function ErrorsPage() {
 }
 
 /** @param {{ row: Row }} props */
-function Explanation({ row: { group, reason, isTransient, message } }) {
+function Explanation({ row: { group, reason, mark, message } }) {
   return html`<article class="card">
     <h2><code>${reason}</code></h2>
     <p>${message}</p>
-    <p class="muted">Words in ‹brackets› stand for what the message names.${isTransient && ' It may pass without anybody changing anything: the service tries the input again by itself.'}</p>
+    <p class="muted">Words in ‹brackets› stand for what the message names.${MARKS[mark]}</p>
     <p class="muted">${group === 'Warnings' ? 'A warning: the output was made all the same.' : html`The code of the API is <code>${group}</code>.`}</p>
   </article>`;
 }
@@ -55,7 +62,7 @@ function rowsOf(text) {
   let group = '';
   return text.split('\n').flatMap((line) => {
     if (line.startsWith('## ')) group = line.slice(3).replaceAll('`', '');
-    const [, reason = '', mark = '', message = ''] = /^\| `(\w+)`( ↻)? \| (.*) \|$/.exec(line) ?? [];
-    return reason === '' ? [] : [{ group, reason, isTransient: mark !== '', message: message.replaceAll('\\|', '|') }];
+    const [, reason = '', mark = '', message = ''] = /^\| `(\w+)`(?: (\S+))? \| (.*) \|$/.exec(line) ?? [];
+    return reason === '' ? [] : [{ group, reason, mark, message: message.replaceAll('\\|', '|') }];
   });
 }

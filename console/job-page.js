@@ -3,6 +3,7 @@ import { useEffect } from 'preact/hooks';
 import { call } from './api.js';
 import { html } from './html.js';
 import { InputResults } from './input-results.js';
+import { InputTable } from './input-table.js';
 import { jobName } from './job-name.js';
 import { follow } from './live.js';
 import { OPERATIONS } from './operations.js';
@@ -10,11 +11,15 @@ import { Rates } from './rates.js';
 import { RequestView } from './request-view.js';
 import { linkTo } from './router.js';
 import { durationText, exactTime, sizeText } from './text.js';
+import { Waiting } from './waiting.js';
 
 /** @typedef {import('./api.js').Job} Job */
 /** @typedef {import('./api.js').ResultEntry} ResultEntry */
 
 const rates = new Rates();
+
+/** Jobs of more inputs are batches: a table, and not a card for each input. */
+const MAX_CARDS = 5;
 
 /**
  * Shows one job: its state as it changes, what became of each input, and what was asked for.
@@ -31,18 +36,30 @@ export function JobPage({ id }) {
     return problem.value === ''
       ? html`<h1 aria-busy="true">Job</h1>`
       : html`<h1>Job</h1><p class="notice" role="alert">${problem.value}</p>`;
+  const retry = (/** @type {object | undefined} */ choice) =>
+    call('POST', `v2/jobs/${encodeURIComponent(id)}/retry`, { body: choice }).then(
+      (started) => {
+        location.hash = linkTo(['jobs', started.job_id]);
+      },
+      (error) => {
+        problem.value = error.message;
+      },
+    );
   const { status, timing, caller, operation, labels = {}, retried_from: retried } = job.value;
   return html`
-    <hgroup>
+    <div class="title">
+      <hgroup>
       <h1 class="path">${jobName(job.value)} <span class="state ${status}">${status}</span></h1>
       <p>${OPERATIONS[operation]?.text}${caller && html`, submitted by ${caller}`}${retried && html`, <a href=${linkTo(['jobs', retried])}>retried from another job</a>`} · <code class="path">${id}</code></p>
-      ${Object.keys(labels).length > 0 && html`<p class="filter labels">${Object.entries(labels).map(([name, value]) => html`<a class="state" href=${linkTo(['jobs'], { label: `${name}=${value}` })}>${name}=${value}</a>`)}</p>`}
-    </hgroup>
+      <${Times} timing=${timing} />
+      </hgroup>
+      <${Actions} job=${job.value} problem=${problem} onRetry=${retry} />
+    </div>
+    ${Object.keys(labels).length > 0 && html`<p class="filter labels">${Object.entries(labels).map(([name, value]) => html`<a class="state" href=${linkTo(['jobs'], { label: `${name}=${value}` })}>${name}=${value}</a>`)}</p>`}
     ${problem.value !== '' && html`<p class="notice" role="alert">${problem.value}</p>`}
     <${Progress} job=${job.value} />
-    <${Actions} job=${job.value} entries=${entries.value} problem=${problem} />
-    <${Times} timing=${timing} />
-    ${entries.value.length > 0 && html`<h2>Inputs</h2><${InputResults} jobId=${id} operation=${operation} entries=${entries.value} isSingle=${job.value.input_count === 1} />`}
+    <${Waiting} waiting=${job.value.waiting_for ?? []} />
+    ${entries.value.length > 0 && html`<${Inputs} job=${job.value} entries=${entries.value} onRetry=${retry} />`}
     <${Request} id=${id} />
   `;
 }
@@ -87,31 +104,48 @@ function Progress({ job: { job_id: id, progress } }) {
     <p class="muted">${done.toLocaleString('en')} of ${total.toLocaleString('en')} inputs, ${sizeText(bytes)} of ${sizeText(allBytes)}${rate > 0 && `, ${sizeText(rate)}/s`}</p>`;
 }
 
-/** @param {{ job: Job, entries: readonly ResultEntry[], problem: import('@preact/signals').Signal<string> }} props */
-function Actions({ job: { job_id: id, progress }, entries, problem }) {
-  const failed = entries.filter(({ status }) => status === 'failed').length;
-  const report = (/** @type {Error} */ error) => {
-    problem.value = error.message;
-  };
-  const cancel = () => call('DELETE', `v2/jobs/${id}`).catch(report);
-  const retry = () =>
-    call('POST', `v2/jobs/${id}/retry`).then((started) => {
-      location.hash = linkTo(['jobs', started.job_id]);
-    }, report);
-  if (progress !== undefined) return html`<p><button class="secondary" onClick=${cancel}>Cancel</button></p>`;
+/** @param {{ job: Job, problem: import('@preact/signals').Signal<string>, onRetry: () => void }} props */
+function Actions({ job: { job_id: id, progress, counts }, problem, onRetry }) {
+  const cancel = () =>
+    call('DELETE', `v2/jobs/${id}`).catch((error) => {
+      problem.value = error.message;
+    });
+  if (progress !== undefined) return html`<button class="secondary" onClick=${cancel}>Cancel</button>`;
   return (
-    failed > 0 &&
-    html`<p><button onClick=${retry}>${failed === 1 ? 'Retry the failed input' : `Retry ${failed.toLocaleString('en')} failed inputs`}</button></p>`
+    counts.failed > 0 &&
+    html`<button onClick=${() => onRetry()}>${counts.failed === 1 ? 'Retry the failed input' : `Retry ${counts.failed.toLocaleString('en')} failed inputs`}</button>`
   );
+}
+
+/** @param {{ job: Job, entries: readonly ResultEntry[], onRetry: (choice: object) => void }} props */
+function Inputs({ job, entries, onRetry }) {
+  const { job_id: id, operation, input_count: count, progress } = job;
+  if (count === 1) return html`<h2>Input</h2><${InputResults} jobId=${id} operation=${operation} entries=${entries} />`;
+  const isBatch = count > MAX_CARDS;
+  return html`<h2>Inputs</h2>
+    ${
+      isBatch
+        ? html`<${InputTable} job=${job} entries=${entries} onRetry=${progress === undefined ? onRetry : null} />`
+        : html`<p class="muted">${countsText(job.counts)}</p><${InputResults} jobId=${id} operation=${operation} entries=${entries} />`
+    }`;
+}
+
+/** @param {Job['counts']} counts */
+function countsText(counts) {
+  return /** @type {const} */ (['failed', 'cancelled', 'succeeded'])
+    .filter((status) => counts[status] > 0)
+    .map((status) => `${counts[status].toLocaleString('en')} ${status}`)
+    .join(', ');
 }
 
 /** @param {{ timing: Job['timing'] }} props */
 function Times({ timing: { queued_at: queued, started_at: started, finished_at: finished } }) {
-  return html`<dl class="facts">
-    <dt>Submitted</dt><dd>${exactTime(queued)}</dd>
-    ${started && html`<dt>Waited</dt><dd>${durationText(Date.parse(started) - Date.parse(queued))}</dd>`}
-    ${started && finished && html`<dt>Ran</dt><dd>${durationText(Date.parse(finished) - Date.parse(started))}</dd>`}
-  </dl>`;
+  const facts = [
+    `Submitted ${exactTime(queued)}`,
+    started && `waited ${durationText(Date.parse(started) - Date.parse(queued))}`,
+    started && finished && `ran ${durationText(Date.parse(finished) - Date.parse(started))}`,
+  ];
+  return html`<p>${facts.filter(Boolean).join(', ')}</p>`;
 }
 
 /** Shows the request of a job once somebody asks for it: it may have megabytes. @param {{ id: string }} props */

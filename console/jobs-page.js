@@ -8,8 +8,9 @@ import { follow } from './live.js';
 import { OPERATIONS } from './operations.js';
 import { Rates } from './rates.js';
 import { linkTo, route } from './router.js';
-import { ageText, durationText, exactTime, sizeText } from './text.js';
+import { ageText, durationText, exactTime, inputsText, sizeText } from './text.js';
 import { VirtualRows } from './virtual-rows.js';
+import { waitingText } from './waiting.js';
 
 /** @typedef {import('./api.js').ListedJob} ListedJob */
 
@@ -151,8 +152,8 @@ function NoJobs({ filtered }) {
 function JobTable({ list, onView, onNearEnd }) {
   const ids = list.rows.value ?? [];
   list.version.value; // Rows are rendered again when a job in them has changed.
-  const headings = ['State', 'Job', 'Progress', 'Submitted', 'Caller'];
-  return html`<table role="table" class="jobs" aria-rowcount=${list.isComplete.value ? ids.length + 1 : -1}>
+  const headings = ['State', 'Job', 'Inputs', 'Progress', 'Submitted', 'Caller'];
+  return html`<table role="table" class="rows jobs" aria-rowcount=${list.isComplete.value ? ids.length + 1 : -1}>
     <thead role="rowgroup"><tr role="row" aria-rowindex="1">${headings.map((text) => html`<th role="columnheader" scope="col">${text}</th>`)}</tr></thead>
     <${VirtualRows} ids=${ids} row=${(/** @type {string} */ id, /** @type {number} */ index) => html`<${JobRow} key=${id} job=${list.job(id)} hasLeft=${list.hasLeft(id)} index=${index} />`} onView=${onView} onNearEnd=${onNearEnd} />
   </table>`;
@@ -166,14 +167,28 @@ function JobRow({ job, hasLeft, index }) {
 
 /** @param {ListedJob} job @param {boolean} hasLeft its state has changed since @param {number} index @param {string} age */
 function rowOf(job, hasLeft, index, age) {
-  const { job_id: id, status, operation, timing, caller } = job;
+  const { job_id: id, status, timing, caller } = job;
   return html`<tr role="row" aria-rowindex=${index + 2}>
     <td role="cell"><span class="state ${hasLeft ? '' : status}">${hasLeft && 'not '}${status}</span></td>
-    <td role="cell"><a href=${linkTo(['jobs', id])} title=${`${jobName(job)} (${id})`}>${jobName(job)}</a><small class="muted">${OPERATIONS[operation]?.text}</small></td>
+    <td role="cell"><a href=${linkTo(['jobs', id])} title=${`${jobName(job)} (${id})`}>${jobName(job)}</a><${SecondLine} job=${job} /></td>
+    <td role="cell"><${Inputs} job=${job} /></td>
     <td role="cell"><${Progress} job=${job} /></td>
     <td role="cell"><time datetime=${timing.queued_at} title=${exactTime(timing.queued_at)}>${age}</time></td>
     <td role="cell">${caller ?? ''}</td>
   </tr>`;
+}
+
+/** Says what inputs of a job wait for, else what the job does. @param {{ job: ListedJob }} props */
+function SecondLine({ job: { operation, waiting_for: waiting = [] } }) {
+  if (waiting.length === 0) return html`<small class="muted">${OPERATIONS[operation]?.text}</small>`;
+  const text = waiting.map(waitingText).join('; ');
+  return html`<small class="waits" title=${waiting.map(({ message }) => message).join('\n')}>${text}</small>`;
+}
+
+/** @param {{ job: ListedJob }} props */
+function Inputs({ job: { input_count: count, counts, first_reason: reason } }) {
+  return html`${count.toLocaleString('en')}${counts.failed > 0 && html`, <span class="bad">${counts.failed.toLocaleString('en')} failed</span>`}
+    ${reason && html`<small class="muted" title=${`The first input that failed: ${reason}`}>${reason}</small>`}`;
 }
 
 /** @param {{ job: ListedJob }} props */
@@ -183,13 +198,8 @@ function Progress({ job: { job_id: id, status, progress, timing } }) {
     return (
       finished && html`<small class="muted">took ${durationText(Date.parse(finished) - Date.parse(started))}</small>`
     );
-  if (status === 'queued') return html`<small class="muted">${countText(progress.inputs_total)} waiting</small>`;
+  if (status === 'queued') return html`<small class="muted">${inputsText(progress.inputs_total)} waiting</small>`;
   const rate = rates.rateOf(id, progress.bytes_done, now.peek());
   return html`<progress value=${progress.fraction} max="1" aria-label="Progress"></progress>
-    <small class="muted">${progress.inputs_done} of ${countText(progress.inputs_total)}, ${sizeText(progress.bytes_done)}${rate > 0 && `, ${sizeText(rate)}/s`}</small>`;
-}
-
-/** @param {number} inputs */
-function countText(inputs) {
-  return inputs === 1 ? '1 input' : `${inputs.toLocaleString('en')} inputs`;
+    <small class="muted">${progress.inputs_done} of ${inputsText(progress.inputs_total)}, ${sizeText(progress.bytes_done)}${rate > 0 && `, ${sizeText(rate)}/s`}</small>`;
 }

@@ -1,6 +1,6 @@
 import { html } from './html.js';
 
-const [WIDTH, HEIGHT] = [120, 20];
+const [WIDTH, HEIGHT] = [160, 32];
 
 /**
  * Draws how a number changed. The number itself stands beside it, so the line is hidden from screen readers.
@@ -14,5 +14,5 @@ export function Sparkline({ values: given }) {
     const x = (index / (values.length - 1)) * WIDTH;
     return `${x.toFixed(1)},${(HEIGHT - 1 - (value / largest) * (HEIGHT - 2)).toFixed(1)}`;
   });
-  return html`<svg class="sparkline" viewBox="0 0 ${WIDTH} ${HEIGHT}" aria-hidden="true"><polyline points=${points.join(' ')} /></svg>`;
+  return html`<svg class="sparkline" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" aria-hidden="true"><polyline points=${points.join(' ')} /></svg>`;
 }

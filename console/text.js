@@ -31,6 +31,20 @@ export function ageText(iso, nowMs) {
   return RELATIVE.format(-Math.max(0, Math.floor(ageMs / unitMs)), unit);
 }
 
+const CLOCK = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
+const CLOCK_OF_DAY = new Intl.DateTimeFormat('en-GB', {
+  day: 'numeric',
+  month: 'short',
+  hour: '2-digit',
+  minute: '2-digit',
+});
+
+/** Returns a time of today as 14:02, and of another day with its date. @param {Date} time */
+export function clockTimeText(time) {
+  const isToday = time.toDateString() === new Date().toDateString();
+  return (isToday ? CLOCK : CLOCK_OF_DAY).format(time);
+}
+
 /** @param {string} iso */
 export function exactTime(iso) {
   return EXACT.format(new Date(iso));
@@ -55,4 +69,9 @@ export function clockText(seconds) {
   const parts = [Math.floor(tenths / 36_000), Math.floor((tenths % 36_000) / 600), Math.floor((tenths % 600) / 10)];
   const clock = parts.map((part) => String(part).padStart(2, '0')).join(':');
   return tenths % 10 === 0 ? clock : `${clock}.${tenths % 10}`;
+}
+
+/** @param {number} inputs */
+export function inputsText(inputs) {
+  return inputs === 1 ? '1 input' : `${inputs.toLocaleString('en')} inputs`;
 }

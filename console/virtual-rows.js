@@ -15,7 +15,7 @@ const ASSUMED_HEIGHT_PX = 56;
 /**
  * Renders the rows of a table that are in view, and space for the others. All rows have the same height, which the style sheet
  * gives them.
- * @param {{ ids: readonly string[], row: (id: string, index: number) => unknown, onView: (first: string | undefined) => void, onNearEnd: () => void }} props
+ * @param {{ ids: readonly string[], row: (id: string, index: number) => unknown, onView?: (first: string | undefined) => void, onNearEnd?: () => void }} props `onView` is told the first row in view, `onNearEnd` that few rows are left
  */
 export function VirtualRows({ ids, row, onView, onNearEnd }) {
   const body = useRef(/** @type {HTMLElement | null} */ (null));
@@ -27,8 +27,8 @@ export function VirtualRows({ ids, row, onView, onNearEnd }) {
     const start = Math.max(0, Math.floor((first - MARGIN_ROWS) / STEP_ROWS) * STEP_ROWS);
     const end = start + Math.ceil(innerHeight / height.current / STEP_ROWS) * STEP_ROWS + 2 * MARGIN_ROWS + STEP_ROWS;
     if (start !== range.value.start || end !== range.value.end) range.value = { start, end };
-    onView(ids[first]);
-    if (end + NEAR_END_ROWS > ids.length) onNearEnd();
+    onView?.(ids[first]);
+    if (end + NEAR_END_ROWS > ids.length) onNearEnd?.();
   };
   const latestLook = useRef(look);
   latestLook.current = look;

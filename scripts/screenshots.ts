@@ -156,8 +156,11 @@ async function makeJobs(service: RunningService): Promise<Jobs> {
     inputs: [file(results[0]?.output_path ?? '')],
     params: { assertions: [{ label: 'com.example.review', data: { reviewer: 'desk-4', approved: true } }] },
   });
+  const notes = Array.from({ length: 3 }, (_, index) => join(folder, `notes-${index + 1}.mp3`));
+  for (const path of notes) writeFileSync(path, 'no sound');
+  const missing = Array.from({ length: 54 }, (_, index) => join(folder, `weather-${index + 1}.mp3`));
   const { job_id: batch } = await service.runSync('/v2/sync/c2pa/audio', {
-    inputs: [copyOf('four-notes.mp3', 'headlines.mp3'), join(folder, 'weather.mp3')].map(file),
+    inputs: [copyOf('four-notes.mp3', 'headlines.mp3'), ...missing, ...notes].map(file),
   });
   return { film, altered: altered.job_id, interview, batch };
 }

@@ -112,6 +112,7 @@ describe('the console', () => {
     await using page = await open('#/status');
     await page.getByText('development identity', { exact: true }).waitFor();
     await page.getByText('(ES256)').waitFor();
+    await page.getByText('Outputs are signed by a development identity.').waitFor();
     await page.getByText('output_sinks', { exact: true }).click();
     await page.getByText(join(folder, 'service/output'), { exact: true }).waitFor();
     await page.getByText('Inputs that succeeded').waitFor();
@@ -126,6 +127,8 @@ describe('the console', () => {
     await server[Symbol.asyncDispose]();
     await comeBackTo(page);
     await page.getByText('The service cannot be reached').first().waitFor();
+    await page.getByText(/^As of \d\d:\d\d, not connected\./).waitFor();
+    await page.locator('header .state', { hasText: 'Not connected' }).waitFor();
     const other = createServer((_request, response) =>
       response
         .writeHead(200, { 'content-type': 'application/json' })
