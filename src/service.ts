@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { styleText } from 'node:util';
+import { FreeSpace } from '#bytes/free-space.ts';
 import { clearScratchSpaces } from '#bytes/scratch-space.ts';
 import { parseBindAddress } from '#config/addresses.ts';
 import type { Config } from '#config/config.ts';
@@ -82,8 +83,18 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
   const { s3 } = config.output_sinks;
   if (s3 !== undefined && config.jobs.role !== 'api') await probeBuckets(s3, launcher);
   const tracing = await startTracing(config, logger);
-  const callers = config.auth.tokens.map(({ caller }) => caller);
-  const telemetry: Telemetry = new Telemetry(() => jobs.state(), tracing, callers);
+  const freeSpace = new FreeSpace({ outputs: config.output_sinks.local.base_dir, scratch: config.jobs.scratch_dir });
+  const telemetry: Telemetry = new Telemetry(
+    {
+      store: () => jobs.state(),
+      node: () => jobs.nodeState(),
+      disks: () => freeSpace.now(),
+      version: RELEASE.version,
+      operations: operations.map(({ name }) => name),
+      callers: config.auth.tokens.map(({ caller }) => caller),
+    },
+    tracing,
+  );
   const deniedNetworks = new DeniedNetworks(config.input_resolvers.http.deny_networks);
   const jobs = new Jobs({
     config,

@@ -31,6 +31,8 @@ export interface WorkerPoolOptions {
   readonly trust?: TrustStore;
   readonly timeouts?: Partial<WorkerTimeouts>;
   readonly maxIdleRssBytes?: number;
+  /** Called where a worker exits by itself, or cannot be started. */
+  readonly crashed?: () => void;
 }
 
 /**
@@ -86,6 +88,7 @@ export class WorkerPool {
       this.#active += 1;
       const result = await this.#runIn(this.#takeIdle() ?? (await this.#startWhenPermitted()), order, hooks);
       if (result === null) continue;
+      if (result.type === 'process-exited') this.#options.crashed?.();
       if (result.type !== 'process-exited' || result.wasReady) return result;
       const { value: delayMs } = delaysMs.next();
       if (delayMs === undefined) return result;
@@ -143,8 +146,9 @@ export class WorkerPool {
     void worker.exited.then(() => {
       this.#all.delete(worker);
       this.#retiring.delete(worker);
-      if (this.#idle.delete(worker))
-        this.#options.log.warn({ exit_cause: worker.exitCause }, 'an idle input worker exited');
+      if (!this.#idle.delete(worker)) return;
+      this.#options.crashed?.();
+      this.#options.log.warn({ exit_cause: worker.exitCause }, 'an idle input worker exited');
     });
     return worker;
   }

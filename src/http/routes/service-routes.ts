@@ -8,7 +8,7 @@ import { algorithmName } from '#provenance/algorithm-name.ts';
 import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
 import type { IdentityDescription } from '#provenance/signing-identity.ts';
 import type { TrustSource } from '#provenance/trust-lists.ts';
-import type { Metrics } from '#telemetry/telemetry.ts';
+import type { Metrics } from '#telemetry/metrics.ts';
 import { SESSION_COOKIE } from '../hooks/access.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
 
@@ -157,6 +157,8 @@ async function answerComingSoon(_request: FastifyRequest, reply: FastifyReply): 
 /** Adds `/metrics`, and measures how every request is answered. Call it before the other routes are added. */
 export function addMetrics(app: FastifyInstance, metrics: Metrics): void {
   app.addHook('onResponse', async ({ method, routeOptions }, { statusCode: status, elapsedTime: ms }) => {
+    // Files and pages for browsers are many, and all alike.
+    if (isHidden(routeOptions.schema)) return;
     // The pattern, not the path: paths are without number. A request that no route takes has no pattern.
     metrics.requestAnswered({ method, route: routeOptions.url ?? 'unknown', status, ms });
   });
@@ -178,6 +180,10 @@ export function addMetrics(app: FastifyInstance, metrics: Metrics): void {
     handler: async ({ caller }, reply) =>
       reply.type(metrics.contentType).send(await metrics.render({ ofCallers: caller.isAdmin })),
   });
+}
+
+function isHidden(schema: object | undefined): boolean {
+  return schema !== undefined && 'hide' in schema;
 }
 
 const login = z

@@ -1,0 +1,65 @@
+import { statfs } from 'node:fs/promises';
+import type { DiskSpace } from '#telemetry/metrics-state.ts';
+
+const LOOK_INTERVAL_MS = 10_000;
+
+/** The age from which a space is not known any more, in milliseconds: a network file system may hang. */
+const MAX_AGE_MS = 60_000;
+
+interface Look {
+  isRunning: boolean;
+  space: DiskSpace | null;
+  atMs: number;
+}
+
+/**
+ * The free space of folders, read in an interval and never by those who ask. A look that hangs holds a thread of this process, so
+ * each folder has at most one.
+ */
+export class FreeSpace {
+  readonly #looks = new Map<string, Look>();
+  readonly #folders: Readonly<Record<string, string>>;
+  readonly #timer: NodeJS.Timeout;
+  readonly #read: typeof statfs;
+
+  /** Takes the paths of folders by their names. */
+  constructor(folders: Readonly<Record<string, string>>, read: typeof statfs = statfs) {
+    this.#folders = folders;
+    this.#read = read;
+    this.#timer = setInterval(() => void this.look(), LOOK_INTERVAL_MS).unref();
+    void this.look();
+  }
+
+  /** Returns the space by the names of the folders; null where it could not be read within the last minute. */
+  now(): Readonly<Record<string, DiskSpace | null>> {
+    return Object.fromEntries(
+      Object.keys(this.#folders).map((name) => {
+        const { space = null, atMs = 0 } = this.#looks.get(name) ?? {};
+        return [name, performance.now() - atMs > MAX_AGE_MS ? null : space];
+      }),
+    );
+  }
+
+  /** Reads the space of all folders that are not being read. Never rejects. */
+  async look(): Promise<void> {
+    await Promise.all(Object.entries(this.#folders).map(([name, path]) => this.#lookAt(name, path)));
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  async #lookAt(name: string, path: string): Promise<void> {
+    const look = this.#looks.get(name) ?? { isRunning: false, space: null, atMs: 0 };
+    this.#looks.set(name, look);
+    if (look.isRunning) return;
+    look.isRunning = true;
+    look.space = await this.#read(path).then(spaceOf, () => null);
+    look.atMs = performance.now();
+    look.isRunning = false;
+  }
+}
+
+function spaceOf({ bavail, blocks, bsize }: { bavail: number; blocks: number; bsize: number }): DiskSpace {
+  return { freeBytes: bavail * bsize, sizeBytes: blocks * bsize };
+}
