@@ -7,7 +7,7 @@ const LOOK_INTERVAL_MS = 10_000;
 const MAX_AGE_MS = 60_000;
 
 interface Look {
-  isRunning: boolean;
+  running: Promise<void> | null;
   space: DiskSpace | null;
   atMs: number;
 }
@@ -40,7 +40,7 @@ export class FreeSpace {
     );
   }
 
-  /** Reads the space of all folders that are not being read. Never rejects. */
+  /** Reads the space of all folders; where one is being read, waits for that. Never rejects. */
   async look(): Promise<void> {
     await Promise.all(Object.entries(this.#folders).map(([name, path]) => this.#lookAt(name, path)));
   }
@@ -49,14 +49,15 @@ export class FreeSpace {
     clearInterval(this.#timer);
   }
 
-  async #lookAt(name: string, path: string): Promise<void> {
-    const look = this.#looks.get(name) ?? { isRunning: false, space: null, atMs: 0 };
+  #lookAt(name: string, path: string): Promise<void> {
+    const look = this.#looks.get(name) ?? { running: null, space: null, atMs: 0 };
     this.#looks.set(name, look);
-    if (look.isRunning) return;
-    look.isRunning = true;
-    look.space = await this.#read(path).then(spaceOf, () => null);
-    look.atMs = performance.now();
-    look.isRunning = false;
+    look.running ??= this.#read(path)
+      .then(spaceOf, () => null)
+      .then((space) => {
+        Object.assign(look, { running: null, space, atMs: performance.now() });
+      });
+    return look.running;
   }
 }
 

@@ -136,7 +136,7 @@ export class WorkerPool {
     try {
       return this.#watch(new WorkerProcess(entry, config, this.#timeouts, launcher, tools));
     } catch (error) {
-      log.error({ err: error }, 'an input worker could not be started');
+      log.error({ err: error, exit_cause: (error as Error).message }, 'an input worker could not be started');
       return error as Error;
     }
   }

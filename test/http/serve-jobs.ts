@@ -49,7 +49,10 @@ export async function serveJobs(t: Scope, options: JobServerOptions = {}): Promi
   const jobs = await startedJobs(t, { config, workerEntry: SCRIPTED_WORKER, telemetry, log: logger, ...options.jobs });
   const { checkAssertions } = trial;
   const trust = { current: NO_TRUST_LISTS };
-  const app = await createHttpServer({ config, jobs, operations, checkAssertions, telemetry, logger, trust });
+  const app = await createHttpServer({
+    ...{ config, jobs, operations, checkAssertions, telemetry, trust },
+    ...{ logger, log: logger },
+  });
   t.after(async () => void (await app.close()));
   const base = await app.listen({ host: '127.0.0.1', port: 0 });
   const post: JobServer['post'] = (path, scripts, { body = {}, headers = {} } = {}) =>

@@ -340,6 +340,24 @@ describe('nodes of which the settings differ', () => {
     assert.deepEqual([await warnings('one'), await warnings('one'), await warnings('two')], [0, 0, 1]);
   });
 
+  test('tell of one whose heartbeat stopped, once', async (t) => {
+    const url = await createJobsDatabase(server);
+    const log = keptLog();
+    const { otherNodes, close } = await openCluster(url, { config: await nodeWith(url, '/one'), log });
+    t.after(close);
+    const client = new pg.Client(url);
+    await client.connect();
+    t.after(() => client.end());
+    await client.query(`insert into nodes (node_id, name, settings, seen_at_ms)
+      values ('lost', 'a host', '{"outputRoots":{},"identity":null}', extract(epoch from now()) * 1000 - 20000)`);
+    await until(() => log.lines.some(({ level, message }) => level === 'warn' && message.startsWith('a node was lost')));
+    assert.deepEqual(
+      otherNodes?.()?.map(({ name, isAlive }) => [name, isAlive]),
+      [['a host', false]],
+    );
+    assert.equal(log.lines.filter(({ level }) => level === 'warn').length, 1);
+  });
+
   test('take jobs that sign while one of them has a valid identity, and others always', async (t) => {
     const url = await createJobsDatabase(server);
     const start = (role: Config['jobs']['role'], signer?: SignerSupervisor) =>

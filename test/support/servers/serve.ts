@@ -38,7 +38,10 @@ export async function serve(
   const telemetry = telemetryOf(() => null);
   const { checkAssertions } = trial;
   const trust = await TrustStore.open({ settings: config.trust, log: logger });
-  const app = await createHttpServer({ config, jobs, operations, checkAssertions, telemetry, logger, trust });
+  const app = await createHttpServer({
+    ...{ config, jobs, operations, checkAssertions, telemetry, trust },
+    ...{ logger, log: logger },
+  });
   const base = await app.listen(address);
   return {
     app,
