@@ -19,14 +19,13 @@ interface Look {
 export class FreeSpace {
   readonly #looks = new Map<string, Look>();
   readonly #folders: Readonly<Record<string, string>>;
-  readonly #timer: NodeJS.Timeout;
   readonly #read: typeof statfs;
 
   /** Takes the paths of folders by their names. */
   constructor(folders: Readonly<Record<string, string>>, read: typeof statfs = statfs) {
     this.#folders = folders;
     this.#read = read;
-    this.#timer = setInterval(() => void this.look(), LOOK_INTERVAL_MS).unref();
+    setInterval(() => void this.look(), LOOK_INTERVAL_MS).unref();
     void this.look();
   }
 
@@ -43,10 +42,6 @@ export class FreeSpace {
   /** Reads the space of all folders; where one is being read, waits for that. Never rejects. */
   async look(): Promise<void> {
     await Promise.all(Object.entries(this.#folders).map(([name, path]) => this.#lookAt(name, path)));
-  }
-
-  close(): void {
-    clearInterval(this.#timer);
   }
 
   #lookAt(name: string, path: string): Promise<void> {

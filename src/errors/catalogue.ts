@@ -8,7 +8,7 @@ import { publicationErrors, publicationWarnings } from './catalogue/publications
 import { controlErrors, requestErrors } from './catalogue/requests.ts';
 import type { CatalogueEntry, WarningEntry } from './entry.ts';
 
-/** Errors that an input may fail with. */
+/** Errors that an input may fail with, beside those of S3. */
 const errorsOfInputs = {
   ...inputErrors,
   ...formatErrors,
@@ -18,7 +18,6 @@ const errorsOfInputs = {
   ...provenanceErrors,
   ...placementErrors,
   ...jobErrors,
-  ...s3Errors,
 };
 
 /** Every operational error of the service: one row per reason, grouped by where it arises. */
@@ -28,13 +27,14 @@ export const catalogue = {
   ...errorsOfInputs,
   ...databaseErrors,
   ...controlErrors,
+  ...s3Errors,
 };
 
 /** The catalogue's keys: stable names that callers may match on (`error_details.reason`). */
 export type Reason = keyof typeof catalogue;
 
 /** The reasons that an input may fail with. */
-export const INPUT_REASONS = Object.keys(errorsOfInputs) as readonly (keyof typeof errorsOfInputs)[];
+export const INPUT_REASONS = Object.keys({ ...errorsOfInputs, ...s3Errors }) as readonly Reason[];
 
 /** The details that a reason's message is made from. */
 export type DetailsOf<R extends Reason> = (typeof catalogue)[R] extends CatalogueEntry<infer Details> ? Details : never;

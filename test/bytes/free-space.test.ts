@@ -12,7 +12,6 @@ describe('the free space of folders', () => {
     const { outputs, scratch } = space.now();
     assert.ok(outputs != null && outputs.freeBytes > 0 && outputs.freeBytes <= outputs.sizeBytes);
     assert.equal(scratch, null);
-    space.close();
   });
 
   test('is asked for once at a time where the file system hangs, and holds nobody up', () => {
@@ -25,6 +24,5 @@ describe('the free space of folders', () => {
     void space.look();
     void space.look();
     assert.deepEqual([asked, space.now()], [['/dead'], { outputs: null }]);
-    space.close();
   });
 });

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import type { Config } from '#config/config.ts';
 import { configSchema } from '#config/config-schema.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -350,7 +351,9 @@ describe('nodes of which the settings differ', () => {
     t.after(() => client.end());
     await client.query(`insert into nodes (node_id, name, settings, seen_at_ms)
       values ('lost', 'a host', '{"outputRoots":{},"identity":null}', extract(epoch from now()) * 1000 - 20000)`);
-    await until(() => log.lines.some(({ level, message }) => level === 'warn' && message.startsWith('a node was lost')));
+    await until(() =>
+      log.lines.some(({ level, message }) => level === 'warn' && message.startsWith('a node was lost')),
+    );
     assert.deepEqual(
       otherNodes?.()?.map(({ name, isAlive }) => [name, isAlive]),
       [['a host', false]],
