@@ -72,8 +72,8 @@ export class Metrics {
   });
   readonly #crashes = this.#counter('worker_crashes_total', 'Worker processes that exited by themselves.', []);
   readonly #callbacks = this.#counter('callback_attempts_total', 'Callbacks that were sent.', ['outcome']);
-  /** Apart from the others, for not everybody who may read those may know who else uses the service. */
-  readonly #ofCallers = new Registry();
+  /** Apart from the others, for not everybody who may read those may know who else uses the service, and on which hosts it runs. */
+  readonly #forAdmins = new Registry();
   readonly #submittedBy = this.#callerCounter('caller_jobs_submitted_total', 'Jobs that were accepted of a caller.', [
     'operation',
   ]);
@@ -102,7 +102,12 @@ export class Metrics {
   readonly #free = this.#gauge('disk_free_bytes', 'Free space of the file system of a folder.', ['folder']);
   readonly #size = this.#gauge('disk_size_bytes', 'Size of the file system of a folder.', ['folder']);
   readonly #nodes = this.#gauge('nodes', 'Nodes that share the database, as this one sees them.', ['state']);
-  readonly #seen = this.#gauge('node_seen_timestamp_seconds', 'Last heartbeats of the other nodes.', ['node']);
+  readonly #seen = new Gauge({
+    name: `${PREFIX}node_seen_timestamp_seconds`,
+    help: 'Last heartbeats of the other nodes.',
+    labelNames: ['node'],
+    registers: [this.#forAdmins],
+  });
   readonly #build = this.#gauge('build_info', 'The release that runs, and its Node.', ['version', 'node_version']);
   readonly #sources: MetricsSources;
 
@@ -162,10 +167,10 @@ export class Metrics {
   }
 
   /**
-   * Renders everything in the text format of Prometheus; what is counted of single callers only where that is asked for. Ends
-   * within a bound also where the store does not answer.
+   * Renders everything in the text format of Prometheus; what names callers and hosts for admins only. Ends within a bound also
+   * where the store does not answer.
    */
-  async render({ ofCallers = true } = {}): Promise<string> {
+  async render({ isAdmin = true } = {}): Promise<string> {
     this.#showStore(await this.#storeNow());
     this.#showNode(this.#sources.node());
     for (const [folder, space] of Object.entries(this.#sources.disks?.() ?? {})) {
@@ -173,7 +178,7 @@ export class Metrics {
       this.#size.set({ folder }, space?.sizeBytes ?? Number.NaN);
     }
     const metrics = await this.#registry.metrics();
-    return ofCallers ? `${metrics}\n${await this.#ofCallers.metrics()}` : metrics;
+    return isAdmin ? `${metrics}\n${await this.#forAdmins.metrics()}` : metrics;
   }
 
   async #storeNow(): Promise<StoreState> {
@@ -236,7 +241,7 @@ export class Metrics {
       name: PREFIX + name,
       help,
       labelNames: ['caller', ...labelNames],
-      registers: [this.#ofCallers],
+      registers: [this.#forAdmins],
     });
   }
 

@@ -147,7 +147,7 @@ describe('metrics', () => {
     const samples = samplesOf(await metrics.render());
     assert.equal(samples.get('attestream_caller_jobs_ended_total{caller="newsroom",status="succeeded"}'), 1);
     assert.equal(samples.get('attestream_caller_jobs_ended_total{caller="other",status="succeeded"}'), 2);
-    assert.doesNotMatch(await metrics.render({ ofCallers: false }), /caller_/);
+    assert.doesNotMatch(await metrics.render({ isAdmin: false }), /caller_|node_seen/);
   });
 
   test('hold those of the process: memory, open files, the delay of the event loop', async () => {

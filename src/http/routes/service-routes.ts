@@ -170,7 +170,7 @@ export function addMetrics(app: FastifyInstance, metrics: Metrics): void {
       operationId: 'metrics',
       summary: 'Metrics',
       description:
-        'In the text format of Prometheus: what waits and runs and for how long, durations of requests, of inputs and of their phases, calls of signers and object stores, and the process itself. What is said of nodes is of this one. What is counted of single callers is told to admins only.',
+        'In the text format of Prometheus: what waits and runs and for how long, durations of requests, of inputs and of their phases, calls of signers, time-stamp authorities and object stores, what is away, disks, the signing identity, and the process itself. What is said of nodes is of this one. What names callers and other nodes is told to admins only.',
       tags: ['Service'],
       response: {
         200: { description: 'The metrics.', content: { 'text/plain': { schema: z.string() } } },
@@ -178,7 +178,7 @@ export function addMetrics(app: FastifyInstance, metrics: Metrics): void {
       },
     },
     handler: async ({ caller }, reply) =>
-      reply.type(metrics.contentType).send(await metrics.render({ ofCallers: caller.isAdmin })),
+      reply.type(metrics.contentType).send(await metrics.render({ isAdmin: caller.isAdmin })),
   });
 }
 
