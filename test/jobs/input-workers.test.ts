@@ -92,6 +92,8 @@ describe('input workers', () => {
     const metrics = await telemetry.metrics.render();
     const runsThat = (end: string) => metrics.match(new RegExp(`input_runs_total\\{.*end="${end}"\\} (.*)`))?.[1];
     assert.deepEqual([runsThat('stopped'), runsThat('failed')], ['2', '1']);
+    assert.match(metrics, /input_failures_total\{class="service",reason="INPUT_ENDED_PROCESS"\} 1$/m);
+    assert.match(metrics, /worker_crashes_total 3$/m);
   });
 
   test('what a claim may have left behind is removed when it failed or its worker is gone, and all of it at the start', async (t) => {

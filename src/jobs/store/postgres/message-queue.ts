@@ -74,7 +74,9 @@ export class MessageQueue {
       openTelemetry: { enabled: false },
     });
     boss.on('error', (error) => {
-      log.warn({ err: databaseError(database.address, error) }, 'the supervision of the message queue failed');
+      // Some are copies that pg-boss makes of errors.
+      const raised = error instanceof Error ? error : Object.assign(new Error(), error);
+      log.warn({ err: databaseError(database.address, raised) }, 'the supervision of the message queue failed');
     });
     try {
       await whileAlone(db, async () => {
