@@ -27,6 +27,7 @@ const TEST_PROGRAMS = [
   { program: 'python3', debianPackage: 'python3' },
   { program: 'pgbouncer', debianPackage: 'pgbouncer' },
   { program: 'bwrap', debianPackage: 'bubblewrap' },
+  { program: 'promtool', debianPackage: 'prometheus' },
 ];
 
 /**

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { styleText } from 'node:util';
+import { FreeSpace } from '#bytes/free-space.ts';
 import { clearScratchSpaces } from '#bytes/scratch-space.ts';
 import { parseBindAddress } from '#config/addresses.ts';
 import type { Config } from '#config/config.ts';
@@ -25,7 +26,8 @@ import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
 import { startSigner } from '#provenance/start-signer.ts';
 import { TrustStore } from '#provenance/trust-store.ts';
 import { requireS3Sdk } from '#s3/s3-connection.ts';
-import { openLogger, requireLogLevel } from '#telemetry/logger.ts';
+import { type Log, openLogger, requireLogLevel } from '#telemetry/logger.ts';
+import { limitRepeats } from '#telemetry/repeat-limit.ts';
 import { Telemetry, type Tracing } from '#telemetry/telemetry.ts';
 import { createDependencyProbes } from './dependency-probes.ts';
 import { requireFolders } from './service-folders.ts';
@@ -81,9 +83,20 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
   const { config, workerEntry, launcher, logger } = parts;
   const { s3 } = config.output_sinks;
   if (s3 !== undefined && config.jobs.role !== 'api') await probeBuckets(s3, launcher);
-  const tracing = await startTracing(config, logger);
-  const callers = config.auth.tokens.map(({ caller }) => caller);
-  const telemetry: Telemetry = new Telemetry(() => jobs.state(), tracing, callers);
+  const log = limitRepeats(logger);
+  const tracing = await startTracing(config, log);
+  const freeSpace = new FreeSpace({ outputs: config.output_sinks.local.base_dir, scratch: config.jobs.scratch_dir });
+  const telemetry: Telemetry = new Telemetry(
+    {
+      store: () => jobs.state(),
+      node: () => jobs.nodeState(),
+      disks: () => freeSpace.now(),
+      version: RELEASE.version,
+      operations: operations.map(({ name }) => name),
+      callers: config.auth.tokens.map(({ caller }) => caller),
+    },
+    tracing,
+  );
   const deniedNetworks = new DeniedNetworks(config.input_resolvers.http.deny_networks);
   const jobs = new Jobs({
     config,
@@ -92,10 +105,10 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
     trust,
     ...(signer && { signer }),
     probes: createDependencyProbes({ config, launcher, ...(signer && { signer }) }),
-    log: logger,
+    log,
     telemetry,
     ...(config.callbacks.secret !== undefined && { post: guardedPost(deniedNetworks) }),
-    clearStagings: (attempt) => clearStagings(parts, attempt),
+    clearStagings: (attempt) => clearStagings(parts, log, attempt),
     storeLost: (error) => {
       // A supervisor starts the service again. Running inputs are run again then: their results could not be recorded.
       logger.fatal({ reason: error.reason, err: error.cause }, error.message);
@@ -106,7 +119,7 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
   const { checkAssertions, close: closeAssertionChecker } = createAssertionChecker({ launcher });
   try {
     const server = await createHttpServer({
-      ...{ config, jobs, operations, checkAssertions, telemetry, logger, trust },
+      ...{ config, jobs, operations, checkAssertions, telemetry, logger, log, trust },
       ...(signer && { signer }),
     });
     stopOnSignals(logger, async () => {
@@ -130,20 +143,20 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
  * Removes what an attempt left behind whose process is gone: staged outputs, scratch files and uploads. Without an
  * attempt, what all left. Never rejects: what cannot be removed is logged, and stays for the next start.
  */
-async function clearStagings({ config, launcher, logger }: ServiceParts, attempt?: InputAttempt): Promise<void> {
+async function clearStagings({ config, launcher }: ServiceParts, log: Log, attempt?: InputAttempt): Promise<void> {
   const { data_dir: dataDir, scratch_dir: dir } = config.jobs;
   const { s3 } = config.output_sinks;
   const logFailure = (error: unknown): void => {
     const ids = { job_id: attempt?.jobId, input_index: attempt?.inputIndex };
     for (const err of error instanceof AggregateError ? error.errors : [error]) {
-      logger.error({ ...ids, err }, 'what a lost process left could not be removed');
+      log.error({ ...ids, err }, 'what a lost process left could not be removed');
     }
   };
   await recoverStagings(dataDir, attempt).catch(logFailure);
   await clearScratchSpaces({ dir, dataDir }, attempt).catch(logFailure);
   if (s3 === undefined) return;
   const addresses = (await recoverUploads(s3, dataDir, attempt, launcher).catch(logFailure)) ?? [];
-  if (addresses.length > 0) logger.info({ addresses }, 'what a lost process had uploaded was taken back');
+  if (addresses.length > 0) log.info({ addresses }, 'what a lost process had uploaded was taken back');
 }
 
 /** Probes the protections of child processes, and logs them in one line. */
@@ -165,7 +178,7 @@ async function prepareLauncher(config: Config, variables: readonly string[], log
 }
 
 /** Starts tracing. OpenTelemetry takes memory, so it is loaded only when a collector is configured. */
-async function startTracing(config: Config, logger: Logger): Promise<Tracing | null> {
+async function startTracing(config: Config, log: Log): Promise<Tracing | null> {
   const { otlp_endpoint: endpoint } = config.telemetry;
   if (endpoint === undefined) return null;
   const { startOtlpTracing } = await import('#telemetry/otlp-tracing.ts');
@@ -173,7 +186,7 @@ async function startTracing(config: Config, logger: Logger): Promise<Tracing | n
   return startOtlpTracing({
     endpoint,
     service,
-    failed: (message) => logger.warn({ problem: message }, 'traces could not be exported'),
+    failed: (problem) => log.warn({ dependency: 'otlp_endpoint', problem }, 'traces could not be exported'),
   });
 }
 

@@ -8,10 +8,8 @@ import { publicationErrors, publicationWarnings } from './catalogue/publications
 import { controlErrors, requestErrors } from './catalogue/requests.ts';
 import type { CatalogueEntry, WarningEntry } from './entry.ts';
 
-/** Every operational error of the service: one row per reason, grouped by where it arises. */
-export const catalogue = {
-  ...configErrors,
-  ...requestErrors,
+/** Errors that an input may fail with, beside those of S3. */
+const errorsOfInputs = {
   ...inputErrors,
   ...formatErrors,
   ...publicationErrors,
@@ -20,6 +18,13 @@ export const catalogue = {
   ...provenanceErrors,
   ...placementErrors,
   ...jobErrors,
+};
+
+/** Every operational error of the service: one row per reason, grouped by where it arises. */
+export const catalogue = {
+  ...configErrors,
+  ...requestErrors,
+  ...errorsOfInputs,
   ...databaseErrors,
   ...controlErrors,
   ...s3Errors,
@@ -27,6 +32,9 @@ export const catalogue = {
 
 /** The catalogue's keys: stable names that callers may match on (`error_details.reason`). */
 export type Reason = keyof typeof catalogue;
+
+/** The reasons that an input may fail with. */
+export const INPUT_REASONS = Object.keys({ ...errorsOfInputs, ...s3Errors }) as readonly Reason[];
 
 /** The details that a reason's message is made from. */
 export type DetailsOf<R extends Reason> = (typeof catalogue)[R] extends CatalogueEntry<infer Details> ? Details : never;

@@ -9,6 +9,7 @@ import type { Jobs } from '#jobs/jobs.ts';
 import type { Operation, RequestContext } from '#operations/operation.ts';
 import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
 import type { TrustSource } from '#provenance/trust-lists.ts';
+import type { Log } from '#telemetry/logger.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { guardHosts, identifyCallers } from './hooks/access.ts';
 import {
@@ -80,6 +81,8 @@ interface HttpServerParts {
   readonly checkAssertions: RequestContext['checkAssertions'];
   readonly telemetry: Telemetry;
   readonly logger: FastifyBaseLogger;
+  /** The log for what the deployment is at fault for; limits repeats. */
+  readonly log: Log;
   /** The signer of this node, with the identity in force; none where it only takes jobs. */
   readonly signer?: Pick<SignerSupervisor, 'identity'>;
   readonly trust: TrustSource;
@@ -98,7 +101,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
   const closing = closeSignal(app);
   await identifyCallers(app, config.auth.tokens);
   answerUnknownRoutes(app);
-  answerErrors(app);
+  answerErrors(app, parts.log);
   const responseBuffers = new ResponseBufferLimit();
   limitResponseBuffers(app, responseBuffers);
   limitBodies(app, new RequestBodyLimit(config.server.max_upload_bytes));

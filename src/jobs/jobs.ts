@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
-import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import type { Config } from '#config/config.ts';
 import { RELEASE } from '#config/release.ts';
 import type { Readiness } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Log } from '#telemetry/logger.ts';
+import type { NodeState, StoreState } from '#telemetry/metrics-state.ts';
 import type { JobReport } from '#telemetry/run-report.ts';
-import type { CurrentState, Telemetry } from '#telemetry/telemetry.ts';
+import type { Telemetry } from '#telemetry/telemetry.ts';
 import { WorkerPool, type WorkerPoolOptions } from '#workers/worker-pool.ts';
 import type { WorkerTimeouts } from '#workers/worker-process.ts';
 import { type CallbackLimits, type CallbackOutcome, CallbackSender, type Post } from './callback-sender.ts';
@@ -26,7 +26,8 @@ import {
 } from './job.ts';
 import { JobIds } from './job-ids.ts';
 import { refuseBeyondOutages } from './outages/refuse-beyond-outages.ts';
-import { awayDependencyOf, seenBy, stopsSigning, withWaiting } from './outages/waiting-for.ts';
+import { StoreStateReader } from './outages/store-state.ts';
+import { awayDependencyOf, kindsAway, seenBy, stopsSigning, withWaiting } from './outages/waiting-for.ts';
 import type { JobEngine } from './queue/job-queue.ts';
 import { openSqliteEngine } from './queue/sqlite-queue.ts';
 import { outputPathsIn, type ResultEntry } from './result-entries.ts';
@@ -39,7 +40,6 @@ import type {
   JobPage,
   JobStore,
   KnownJob,
-  QueueState,
   RecordedRequest,
   RetriedJob,
 } from './store/job-store.ts';
@@ -71,14 +71,14 @@ export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signe
 /** The parts of a started service. */
 interface Engine {
   readonly store: JobStore;
-  readonly nodes: Pick<JobEngine, 'otherIdentityEnds'>;
+  readonly nodes: Pick<JobEngine, 'otherIdentityEnds' | 'otherNodes'>;
   readonly pool: WorkerPool;
   readonly scheduler: Scheduler;
   readonly waiters: CompletionWaiters;
   readonly feed: JobFeed;
   readonly listFeed: ListFeed;
   readonly callbackSender: CallbackSender;
-  readonly queueState: ThrottledQuery<QueueState>;
+  readonly storeState: StoreStateReader;
   readonly probe: StoreProbe;
   readonly pruning: Pruning;
   closeStore(): Promise<void>;
@@ -289,18 +289,24 @@ export class Jobs {
   }
 
   /**
-   * Returns the numbers of queued and running inputs; those of the store may be a while old. Throws when it
-   * cannot be reached.
+   * Returns the numbers of queued and running inputs, which may be a while old. Throws when the store cannot be
+   * reached.
    */
-  async state(): Promise<CurrentState> {
-    const { queueState, scheduler, pool } = this.#running();
-    const { queued, reserved, running, oldestQueuedAt, callbacks } = await queueState.value();
+  async state(): Promise<StoreState> {
+    return this.#running().storeState.read(this.healthy());
+  }
+
+  /** Returns the state of this node, without asking the store. */
+  nodeState(): NodeState {
+    const { config, signer } = this.#options;
+    const { scheduler, pool, nodes } = this.#engine ?? {};
     return {
-      inputs: { queued, reserved, running },
-      oldestWaitSeconds: oldestQueuedAt === null ? 0 : Math.max(0, (Date.now() - Date.parse(oldestQueuedAt)) / 1000),
-      callbacksWaiting: callbacks,
-      runningHere: scheduler.running,
-      workerProcesses: pool.size,
+      inputsRunning: scheduler?.running ?? 0,
+      workerProcesses: pool?.size ?? 0,
+      queueCapacity: config.worker.queue_capacity,
+      away: kindsAway(scheduler?.outages ?? []),
+      identityEndsAtMs: signer === undefined ? null : Date.parse(signer.identity.notAfter),
+      otherNodes: nodes?.otherNodes === undefined ? [] : nodes.otherNodes(),
     };
   }
 
@@ -338,7 +344,8 @@ export class Jobs {
     const { store } = engine;
     const { workerEntry: entry, workerTimeouts: timeouts, ...options } = this.#options;
     const maxWorkers = this.#maxRunningInputs;
-    const pool = new WorkerPool({ ...options, entry, maxWorkers, ...(timeouts && { timeouts }) });
+    const crashed = () => options.telemetry?.metrics.workerCrashed();
+    const pool = new WorkerPool({ ...options, entry, maxWorkers, crashed, ...(timeouts && { timeouts }) });
     const following = {
       waiters: new CompletionWaiters((jobIds) => store.finishedAmong(jobIds), config.server.sync_poll_interval_ms),
       feed: new JobFeed({
@@ -359,7 +366,7 @@ export class Jobs {
       pool,
       scheduler,
       listFeed: new ListFeed(async (since, limit) => this.#asNow(await store.recentJobs(since, limit))),
-      queueState: new ThrottledQuery(() => store.queueState()),
+      storeState: new StoreStateReader(store, () => scheduler.outages),
       probe: new StoreProbe(() => store.probeWrite(), log),
       pruning: new Pruning(store, config.jobs.retention_hours, log),
       closeStore: () => engine.close(),
@@ -388,6 +395,7 @@ export class Jobs {
       callers: config.auth.tokens.map(({ caller }) => caller),
       clearStagings: async (attempt) => clearStagings?.(attempt),
       runEnded: (report) => telemetry?.runEnded(report),
+      inputFailed: (reason) => telemetry?.metrics.inputFailed(reason),
       jobFinishedElsewhere: notifyFinished,
       jobFinished: (report) => {
         notifyFinished(report.jobId);

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import { AppError } from '#errors/app-error.ts';
+import type { Reason } from '#errors/catalogue.ts';
 import type { ByteProgress } from '#operations/operation.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { JobReport, RunReport } from '#telemetry/run-report.ts';
@@ -57,6 +58,8 @@ export interface SchedulerOptions {
   readonly jobFinished: (report: JobReport) => void;
   /** Called when a job has finished in any process; for one that finished here perhaps as well. */
   readonly jobFinishedElsewhere: (jobId: string) => void;
+  /** Called when the failure of an input is recorded as its result. */
+  readonly inputFailed: (reason: Reason) => void;
 }
 
 /**
@@ -330,6 +333,8 @@ export class Scheduler {
 
   #handedIn(end: FinishedInput | ReleasedInput, { late, finishedJobs }: HandedIn): void {
     if (late.length > 0) this.#logLate(end);
+    else if ('entry' in end && end.entry.error_details !== undefined)
+      this.#options.inputFailed(end.entry.error_details.reason as Reason);
     for (const report of finishedJobs) this.jobFinished(report);
   }
 

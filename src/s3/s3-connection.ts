@@ -111,12 +111,19 @@ function clientConfig(settings: S3Settings): S3ClientConfig {
   };
 }
 
+/** An object that is not there, or not as a condition wants it, is an answer. */
+const ANSWERS: ReadonlySet<unknown> = new Set([304, 404, 412]);
+
+function isAnswer(error: unknown): boolean {
+  return ANSWERS.has((error as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode);
+}
+
 /** Records the duration of each command until its response starts, failed attempts included: `s3 PutObject`. */
 function measureCalls(client: S3Client): void {
   client.middlewareStack.add(
     (next, { commandName = 'unknown' }) =>
       (args) =>
-        callRecorder.measure(`s3 ${commandName.replace(/Command$/, '')}`, () => next(args)),
+        callRecorder.measure(`s3 ${commandName.replace(/Command$/, '')}`, () => next(args), isAnswer),
     { step: 'initialize', priority: 'high', name: 'measureCalls' },
   );
 }

@@ -18,13 +18,39 @@ export interface RunReport {
   /** Output bytes that were written. */
   readonly bytesDone: number;
   /** Calls outside the process, such as of a signer or an object store. */
-  readonly calls: CallDurations;
+  readonly calls: CallReports;
   /** The W3C `traceparent` that the job was submitted with; null where nothing is traced. */
   readonly traceParent: string | null;
 }
 
-/** Durations in milliseconds, by the name of what was called. */
-export type CallDurations = Readonly<Record<string, readonly number[]>>;
+/** Calls of one name. */
+interface CallReport {
+  readonly succeeded: number;
+  readonly failed: number;
+  /** In milliseconds, of the first `MAX_CALLS_KEPT`. */
+  readonly durationsMs: readonly number[];
+}
+
+/** Calls by the name of what was called. */
+export type CallReports = Readonly<Record<string, CallReport>>;
+
+/** The commands of S3 that the service uses. */
+const S3_COMMANDS = [
+  'AbortMultipartUpload',
+  'CompleteMultipartUpload',
+  'CreateMultipartUpload',
+  'DeleteObjects',
+  'GetObject',
+  'HeadObject',
+  'ListMultipartUploads',
+  'ListObjectsV2',
+  'PutObject',
+  'UploadPart',
+  'UploadPartCopy',
+];
+
+/** The names of all calls. */
+export const KNOWN_CALLS: readonly string[] = ['sign', 'time-stamp', ...S3_COMMANDS.map((name) => `s3 ${name}`)];
 
 /** The report of a finished job. */
 export interface JobReport {
@@ -57,31 +83,41 @@ const MAX_CALLS_KEPT = 1000;
 
 /** Measures what a worker calls outside its process, until the next report takes it along. */
 export class CallRecorder {
-  #durations = new Map<string, number[]>();
+  #reports = new Map<string, CallReport & { readonly durationsMs: number[] }>();
 
-  /** Measures a call, whether it succeeds or not. `name` is one of few: it becomes a label. */
-  async measure<T>(name: string, call: () => Promise<T>): Promise<T> {
+  /**
+   * Measures a call, whether it succeeds or not. `name` is one of few: it becomes a label. An error that `isAnswer` says is an
+   * answer, such as that an object is not there, is no failure of the call.
+   */
+  async measure<T>(name: string, call: () => Promise<T>, isAnswer: (error: unknown) => boolean = never): Promise<T> {
     const startedAtMs = performance.now();
     try {
-      return await call();
-    } finally {
-      this.#add(name, performance.now() - startedAtMs);
+      const value = await call();
+      this.#add(name, true, startedAtMs);
+      return value;
+    } catch (error) {
+      this.#add(name, isAnswer(error), startedAtMs);
+      throw error;
     }
   }
 
-  /** Returns the durations since the last call, and forgets them. */
-  take(): CallDurations {
-    const taken = Object.fromEntries(this.#durations);
-    this.#durations = new Map();
+  /** Returns the calls since it was asked last, and forgets them. */
+  take(): CallReports {
+    const taken = Object.fromEntries(this.#reports);
+    this.#reports = new Map();
     return taken;
   }
 
-  #add(name: string, ms: number): void {
-    const durations = this.#durations.get(name) ?? [];
-    this.#durations.set(name, durations);
-    if (durations.length < MAX_CALLS_KEPT) durations.push(Math.round(ms * 1000) / 1000);
+  #add(name: string, isSuccess: boolean, startedAtMs: number): void {
+    const { succeeded, failed, durationsMs } = this.#reports.get(name) ?? { succeeded: 0, failed: 0, durationsMs: [] };
+    const ms = performance.now() - startedAtMs;
+    if (durationsMs.length < MAX_CALLS_KEPT) durationsMs.push(Math.round(ms * 1000) / 1000);
+    const counted = isSuccess ? { succeeded: succeeded + 1, failed } : { succeeded, failed: failed + 1 };
+    this.#reports.set(name, { ...counted, durationsMs });
   }
 }
+
+const never = () => false;
 
 /** The calls of this process, whichever of its inputs they are for. */
 export const callRecorder = new CallRecorder();

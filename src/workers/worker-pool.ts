@@ -31,6 +31,8 @@ export interface WorkerPoolOptions {
   readonly trust?: TrustStore;
   readonly timeouts?: Partial<WorkerTimeouts>;
   readonly maxIdleRssBytes?: number;
+  /** Called where a worker exits by itself, or cannot be started. */
+  readonly crashed?: () => void;
 }
 
 /**
@@ -86,6 +88,7 @@ export class WorkerPool {
       this.#active += 1;
       const result = await this.#runIn(this.#takeIdle() ?? (await this.#startWhenPermitted()), order, hooks);
       if (result === null) continue;
+      if (result.type === 'process-exited') this.#options.crashed?.();
       if (result.type !== 'process-exited' || result.wasReady) return result;
       const { value: delayMs } = delaysMs.next();
       if (delayMs === undefined) return result;
@@ -133,7 +136,7 @@ export class WorkerPool {
     try {
       return this.#watch(new WorkerProcess(entry, config, this.#timeouts, launcher, tools));
     } catch (error) {
-      log.error({ err: error }, 'an input worker could not be started');
+      log.error({ err: error, exit_cause: (error as Error).message }, 'an input worker could not be started');
       return error as Error;
     }
   }
@@ -143,8 +146,9 @@ export class WorkerPool {
     void worker.exited.then(() => {
       this.#all.delete(worker);
       this.#retiring.delete(worker);
-      if (this.#idle.delete(worker))
-        this.#options.log.warn({ exit_cause: worker.exitCause }, 'an idle input worker exited');
+      if (!this.#idle.delete(worker)) return;
+      this.#options.crashed?.();
+      this.#options.log.warn({ exit_cause: worker.exitCause }, 'an idle input worker exited');
     });
     return worker;
   }

@@ -3,7 +3,7 @@ import type { AppErrorData } from '#errors/app-error.ts';
 import type { InputPhase, InputSize, OperationName, OperationOutcome } from '#operations/operation.ts';
 import type { IdentityDescription } from '#provenance/signing-identity.ts';
 import type { TrustListData } from '#provenance/trust-lists.ts';
-import type { CallDurations } from '#telemetry/run-report.ts';
+import type { CallReports } from '#telemetry/run-report.ts';
 
 /** The order to run an input. The JSON is parsed there: it may be megabytes, and the service serves others. */
 export interface InputOrder {
@@ -52,8 +52,8 @@ export interface WorkerState {
   /** Output bytes that were written, and that there are. */
   readonly bytesDone: number;
   readonly bytesTotal: number;
-  /** Durations of calls outside the process since the last input. */
-  readonly calls: CallDurations;
+  /** Calls outside the process since the last input. */
+  readonly calls: CallReports;
   /** Memory held by the process, in bytes. */
   readonly rssBytes: number;
   /** True where the worker must not be given another input, such as after a native call that cannot be taken back. */

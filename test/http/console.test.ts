@@ -27,6 +27,20 @@ describe('the console', () => {
     assert.deepEqual([error.status, error.code], [404, 'NOT_FOUND']);
   });
 
+  test('leaves no series in the metrics, however many files a visit loads', async () => {
+    await fetch(server.base, { headers: BROWSER });
+    for (const path of ['console/app.js', 'console/errors.md', 'docs/scalar.js']) await fetch(`${server.base}/${path}`);
+    await fetch(`${server.base}/v2/health`);
+    const metrics = await (await fetch(`${server.base}/metrics`)).text();
+    const routes = new Set(
+      [...metrics.matchAll(/http_request_duration_seconds_count\{.*?route="([^"]*)"/g)].map((one) => one[1]),
+    );
+    assert.deepEqual(
+      [routes.has('/v2/health'), [...routes].filter((route) => /^\/$|console|scalar/.test(route ?? ''))],
+      [true, []],
+    );
+  });
+
   test('may run its own files and WebAssembly, and load nothing from elsewhere', async () => {
     const policy = (await fetch(server.base, { headers: BROWSER })).headers.get('content-security-policy') ?? '';
     const directives = new Map(policy.split('; ').map((part) => [part.split(' ')[0], part.split(' ').slice(1)]));

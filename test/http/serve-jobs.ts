@@ -7,8 +7,8 @@ import { operations } from '#operations/registry.ts';
 import { NO_TRUST_LISTS } from '#provenance/trust-lists.ts';
 import { createLogger } from '#telemetry/logger.ts';
 import type { Tracing } from '#telemetry/telemetry.ts';
-import { Telemetry } from '#telemetry/telemetry.ts';
 import { configFor, SCRIPTED_WORKER, type Scope, shared, startedJobs, until } from '../support/jobs/test-jobs.ts';
+import { telemetryOf } from '../support/jobs/test-telemetry.ts';
 import { trial } from '../support/servers/serve.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -45,11 +45,14 @@ export async function serveJobs(t: Scope, options: JobServerOptions = {}): Promi
   const config = change(configFor(temporaryFolder(), options.worker));
   const logged: string[] = [];
   const logger = createLogger({ LOG_LEVEL: 'debug' }, { write: (line: string) => void logged.push(line) });
-  const telemetry: Telemetry = new Telemetry(() => jobs.state(), tracing);
+  const telemetry = telemetryOf(() => jobs, tracing);
   const jobs = await startedJobs(t, { config, workerEntry: SCRIPTED_WORKER, telemetry, log: logger, ...options.jobs });
   const { checkAssertions } = trial;
   const trust = { current: NO_TRUST_LISTS };
-  const app = await createHttpServer({ config, jobs, operations, checkAssertions, telemetry, logger, trust });
+  const app = await createHttpServer({
+    ...{ config, jobs, operations, checkAssertions, telemetry, trust },
+    ...{ logger, log: logger },
+  });
   t.after(async () => void (await app.close()));
   const base = await app.listen({ host: '127.0.0.1', port: 0 });
   const post: JobServer['post'] = (path, scripts, { body = {}, headers = {} } = {}) =>

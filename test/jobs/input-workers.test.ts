@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { InputAttempt } from '#jobs/job.ts';
 import type { OperationName } from '#operations/operation.ts';
-import { Telemetry } from '#telemetry/telemetry.ts';
 import { inertSigner } from '../support/jobs/inert-signer.ts';
 import { ended, keptLog, linesOf, scripts, shared, startedJobs, until } from '../support/jobs/test-jobs.ts';
+import { telemetryOf } from '../support/jobs/test-telemetry.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const log = keptLog();
@@ -62,7 +62,7 @@ describe('input workers', () => {
     const { job_id: running } = await jobs.submit(scripts(both));
     await until(async () => (await linesOf(file('log'))).length === 2);
     await writeFile(file('go-1'), '');
-    await until(async () => (await jobs.state()).runningHere === 1);
+    await until(async () => jobs.nodeState().inputsRunning === 1);
     renew(new Date('2101-01-01'));
     await writeFile(file('go-2'), '');
     assert.equal((await ended(jobs, running)).status, 'succeeded');
@@ -81,7 +81,7 @@ describe('input workers', () => {
 
   test('an input that crashes its worker three times is logged and counted as failed once', async (t) => {
     const log = keptLog();
-    const telemetry: Telemetry = new Telemetry(() => jobs.state(), null);
+    const telemetry = telemetryOf(() => jobs);
     const jobs = await startedJobs(t, { log, telemetry });
     await ended(jobs, (await jobs.submit(scripts(['exit 7']))).job_id);
     const failures = log.lines.filter(({ message }) => message === 'input failed');
@@ -92,6 +92,8 @@ describe('input workers', () => {
     const metrics = await telemetry.metrics.render();
     const runsThat = (end: string) => metrics.match(new RegExp(`input_runs_total\\{.*end="${end}"\\} (.*)`))?.[1];
     assert.deepEqual([runsThat('stopped'), runsThat('failed')], ['2', '1']);
+    assert.match(metrics, /input_failures_total\{class="service",reason="INPUT_ENDED_PROCESS"\} 1$/m);
+    assert.match(metrics, /worker_crashes_total 3$/m);
   });
 
   test('what a claim may have left behind is removed when it failed or its worker is gone, and all of it at the start', async (t) => {

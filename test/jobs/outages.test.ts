@@ -123,6 +123,8 @@ describe('inputs that meet an outage', () => {
     assert.equal((await ended(jobs, other)).status, 'succeeded');
     const [waiting] = (await jobs.find(jobId))?.waiting_for ?? [];
     assert.deepEqual([waiting?.dependency, waiting?.inputs, waiting?.reason], ['signer', 20, 'SIGNATURE_FAILED']);
+    assert.deepEqual((await jobs.state()).inputsWaitingFor, { signer: 20 });
+    assert.deepEqual(jobs.nodeState().away, ['signer']);
     rmSync(marker);
     assert.equal((await ended(jobs, jobId)).status, 'succeeded');
     const starts = await linesOf(started);

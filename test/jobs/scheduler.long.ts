@@ -219,6 +219,7 @@ function schedulerOf(queue: Partial<JobQueue>, requestOfJob: JobStore['requestOf
     probes: { problemOf: async () => null, minPauseMs: () => 0 },
     clearStagings: async () => undefined,
     runEnded: () => undefined,
+    inputFailed: () => undefined,
     jobFinished: () => undefined,
     jobFinishedElsewhere: () => undefined,
   };

@@ -20,7 +20,7 @@ describe('calls of S3', () => {
     await client.send(new sdk.GetObjectCommand({ Bucket, Key: 'a' })).then(({ Body }) => Body?.transformToString());
     await assert.rejects(client.send(new sdk.GetObjectCommand({ Bucket, Key: 'nothing' })));
     assert.deepEqual(
-      Object.entries(callRecorder.take()).map(([name, durations]) => [name, durations.length]),
+      Object.entries(callRecorder.take()).map(([name, { durationsMs }]) => [name, durationsMs.length]),
       [
         ['s3 PutObject', 1],
         ['s3 GetObject', 2],

@@ -12,32 +12,36 @@ describe('the recorder of calls', () => {
     ]);
     const taken = recorder.take();
     assert.deepEqual(
-      Object.entries(taken).map(([name, durations]) => [name, durations.length]),
+      Object.entries(taken).map(([name, { succeeded, durationsMs }]) => [name, succeeded, durationsMs.length]),
       [
-        ['sign', 1],
-        ['s3 PutObject', 2],
+        ['sign', 1, 1],
+        ['s3 PutObject', 2, 2],
       ],
     );
     assert.ok(
       Object.values(taken)
-        .flat()
+        .flatMap(({ durationsMs }) => durationsMs)
         .every((ms) => ms >= 0),
     );
     assert.deepEqual(recorder.take(), {});
   });
 
-  test('measures what fails as well', async () => {
+  test('measures what fails as well, and counts it apart, unless the error is an answer', async () => {
     const recorder = new CallRecorder();
+    const fail = () => Promise.reject(new Error('not there'));
+    await assert.rejects(recorder.measure('s3 HeadObject', fail), /not there/);
     await assert.rejects(
-      recorder.measure('sign', () => Promise.reject(new Error('no key'))),
-      /no key/,
+      recorder.measure('s3 HeadObject', fail, () => true),
+      /not there/,
     );
-    assert.equal(recorder.take()['sign']?.length, 1);
+    const { succeeded, failed, durationsMs } = recorder.take()['s3 HeadObject'] ?? {};
+    assert.deepEqual([succeeded, failed, durationsMs?.length], [1, 1, 2]);
   });
 
   test('stays small however many calls an input makes', async () => {
     const recorder = new CallRecorder();
     for (let call = 0; call < 1500; call += 1) await recorder.measure('s3 GetObject', async () => undefined);
-    assert.equal(recorder.take()['s3 GetObject']?.length, 1000);
+    const { succeeded, durationsMs } = recorder.take()['s3 GetObject'] ?? {};
+    assert.deepEqual([succeeded, durationsMs?.length], [1500, 1000]);
   });
 });

@@ -3,6 +3,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import type { ApiErrorResponse } from '#contract/error.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { ApiErrorCode } from '#errors/entry.ts';
+import type { Log } from '#telemetry/logger.ts';
 
 /** The HTTP status of each code of the error table. */
 const STATUS_OF_CODE: Readonly<Record<ApiErrorCode, number>> = {
@@ -33,22 +34,34 @@ export const COMMON_HEADERS = { 'X-Content-Type-Options': 'nosniff', 'Cache-Cont
 const RETRY_AFTER_SECONDS = 5;
 
 /** Answers every error of the app with the error body, and logs what nobody foresaw. */
-export function answerErrors(app: FastifyInstance): void {
-  app.setErrorHandler((error: Error, request, reply) => sendError(foreseen(error, request), error, request, reply));
+export function answerErrors(app: FastifyInstance, log: Log): void {
+  app.setErrorHandler((error: Error, request, reply) => {
+    const known = foreseen(error, request);
+    logError(known, error, request, log);
+    return sendError(known, request, reply);
+  });
 }
 
 /** Answers an error that arose before the app's own handlers, such as a path that cannot be decoded. */
 export function answerFrameworkError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
   reply.headers(COMMON_HEADERS);
-  sendError(new AppError('REQUEST_MALFORMED', { problem: 'has a path that cannot be decoded' }), error, request, reply);
+  const malformed = new AppError('REQUEST_MALFORMED', { problem: 'has a path that cannot be decoded' });
+  logError(malformed, error, request, request.log);
+  sendError(malformed, request, reply);
 }
 
-function sendError(error: AppError, origin: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+/** Logs errors that the deployment is at fault for to `log`, which limits them. */
+function logError(error: AppError, origin: Error, request: FastifyRequest, log: Log): void {
   const { code, reason } = error;
-  const status = STATUS_OF_CODE[code];
+  const isOurs = STATUS_OF_CODE[code] === 500 || error.isOperational;
   if (request.socket.destroyed) request.log.info('the client hung up before it was answered');
-  else if (status === 500 || error.isOperational) request.log.error({ err: origin, reason }, 'request failed');
+  else if (isOurs) log.error({ request_id: request.id, err: origin, reason }, 'request failed');
   else request.log.info({ reason, ...locationOf(error) }, 'request refused');
+}
+
+function sendError(error: AppError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const { code } = error;
+  const status = STATUS_OF_CODE[code];
 
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer');
   // The service is not at fault for good while its disk is full or its database is out of reach.

@@ -8,7 +8,7 @@ import { algorithmName } from '#provenance/algorithm-name.ts';
 import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
 import type { IdentityDescription } from '#provenance/signing-identity.ts';
 import type { TrustSource } from '#provenance/trust-lists.ts';
-import type { Metrics } from '#telemetry/telemetry.ts';
+import type { Metrics } from '#telemetry/metrics.ts';
 import { SESSION_COOKIE } from '../hooks/access.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
 
@@ -157,6 +157,8 @@ async function answerComingSoon(_request: FastifyRequest, reply: FastifyReply): 
 /** Adds `/metrics`, and measures how every request is answered. Call it before the other routes are added. */
 export function addMetrics(app: FastifyInstance, metrics: Metrics): void {
   app.addHook('onResponse', async ({ method, routeOptions }, { statusCode: status, elapsedTime: ms }) => {
+    // Files and pages for browsers are many, and all alike.
+    if (isHidden(routeOptions.schema)) return;
     // The pattern, not the path: paths are without number. A request that no route takes has no pattern.
     metrics.requestAnswered({ method, route: routeOptions.url ?? 'unknown', status, ms });
   });
@@ -168,7 +170,7 @@ export function addMetrics(app: FastifyInstance, metrics: Metrics): void {
       operationId: 'metrics',
       summary: 'Metrics',
       description:
-        'In the text format of Prometheus: what waits and runs and for how long, durations of requests, of inputs and of their phases, calls of signers and object stores, and the process itself. What is said of nodes is of this one. What is counted of single callers is told to admins only.',
+        'In the text format of Prometheus: what waits and runs and for how long, durations of requests, of inputs and of their phases, calls of signers, time-stamp authorities and object stores, what is away, disks, the signing identity, and the process itself. What is said of nodes is of this one. What names callers and other nodes is told to admins only.',
       tags: ['Service'],
       response: {
         200: { description: 'The metrics.', content: { 'text/plain': { schema: z.string() } } },
@@ -176,8 +178,12 @@ export function addMetrics(app: FastifyInstance, metrics: Metrics): void {
       },
     },
     handler: async ({ caller }, reply) =>
-      reply.type(metrics.contentType).send(await metrics.render({ ofCallers: caller.isAdmin })),
+      reply.type(metrics.contentType).send(await metrics.render({ isAdmin: caller.isAdmin })),
   });
+}
+
+function isHidden(schema: object | undefined): boolean {
+  return schema !== undefined && 'hide' in schema;
 }
 
 const login = z

@@ -2,7 +2,7 @@ import type { WaitingFor } from '#contract/job.ts';
 import type { ListedJob } from '#contract/job-list.ts';
 import type { AwayDependency } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { DependencyKind } from '#errors/entry.ts';
+import { DEPENDENCY_KINDS, type DependencyKind } from '#errors/entry.ts';
 import type { JobScope } from '../caller.ts';
 import { dependencyOf } from '../dependencies.ts';
 import type { JobStore, WaitingInputs } from '../store/job-store.ts';
@@ -66,6 +66,12 @@ export function awayDependencyOf({ dependency, error, sinceMs, allowed }: Outage
     reason: error.reason,
     message: isAdmin || kind === 'unknown' ? AppError.fromData(error).message : PUBLIC_MESSAGES[kind],
   };
+}
+
+/** Returns the kinds of the dependencies that are away. */
+export function kindsAway(outages: readonly Outage[]): readonly DependencyKind[] {
+  const away = outages.filter(({ allowed }) => allowed === 0);
+  return DEPENDENCY_KINDS.filter((kind) => away.some(({ dependency }) => dependencyOf(dependency)?.kind === kind));
 }
 
 /** Tells whether nothing can be signed without a dependency. */

@@ -1,4 +1,5 @@
 import type { ByteProgress } from '#operations/operation.ts';
+import type { OtherNode } from '#telemetry/metrics-state.ts';
 import type { JobReport } from '#telemetry/run-report.ts';
 import type { InputAttempt } from '../job.ts';
 import type { FinishedInput, HandedIn, JobStore, LeasedInput, LeaseFilter, ReleasedInput } from '../store/job-store.ts';
@@ -79,6 +80,11 @@ export interface JobEngine {
    * no other node does the jobs.
    */
   readonly otherIdentityEnds?: () => Promise<readonly (string | null)[]>;
+  /**
+   * Returns the other nodes that were seen within an hour and did not stop in order; null while the database cannot be reached.
+   * Absent where there are none.
+   */
+  readonly otherNodes?: () => readonly OtherNode[] | null;
   /** Closes the queue, then the store. */
   close(): Promise<void>;
 }

@@ -5,6 +5,7 @@ import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { IdentityDescription } from '#provenance/signing-identity.ts';
 import type { Log } from '#telemetry/logger.ts';
+import type { OtherNode } from '#telemetry/metrics-state.ts';
 import {
   type NodeRecord,
   type NodeSettings,
@@ -15,12 +16,10 @@ import {
   type SeenNode,
 } from '../store/postgres/node-records.ts';
 import type { PostgresDatabase } from '../store/postgres/postgres-database.ts';
+import { EXPIRY_MS, LOST_KEPT_MS, NodeWatch } from './node-watch.ts';
 
 /** The interval of heartbeats, in milliseconds. */
 const HEARTBEAT_INTERVAL_MS = 2_000;
-
-/** The time after its last heartbeat for which a node counts as alive, in milliseconds. */
-const EXPIRY_MS = 10_000;
 
 /** The interval of looking whether a node with other settings is alive, in milliseconds, and the bound on looking. */
 const LOOK_INTERVAL_MS = 500;
@@ -53,9 +52,11 @@ export class NodeRegistry {
   /** Returns the settings now: an identity may be renewed. */
   readonly #settings: () => NodeSettings;
   readonly #heartbeats: NodeJS.Timeout;
+  readonly #watch: NodeWatch;
   #beating: Promise<void> | null = null;
 
-  private constructor(database: PostgresDatabase, node: NodeRecord, settings: () => NodeSettings) {
+  private constructor(database: PostgresDatabase, node: NodeRecord, settings: () => NodeSettings, log: Log) {
+    this.#watch = new NodeWatch(log);
     this.#database = database;
     this.#node = node;
     this.#settings = settings;
@@ -80,7 +81,7 @@ export class NodeRegistry {
       const differing = others.filter((one) => differs(one, node));
       if (differing.length === 0) {
         warnOfIdentities(node, others, log);
-        return new NodeRegistry(database, node, settings);
+        return new NodeRegistry(database, node, settings, log);
       }
       for (const one of differing) {
         const first = firstSeenAtMs.get(one.nodeId) ?? one.seenAtMs;
@@ -97,6 +98,11 @@ export class NodeRegistry {
     return others.flatMap(({ settings: { identity } }) => (identity === null ? [] : [identity.notAfter ?? null]));
   }
 
+  /** The other nodes, as the last heartbeat saw them; null while the database cannot be reached. */
+  get others(): readonly OtherNode[] | null {
+    return this.#watch.others;
+  }
+
   /** Deletes the record, so that nodes with other settings may start. */
   async leave(): Promise<void> {
     clearInterval(this.#heartbeats);
@@ -108,7 +114,15 @@ export class NodeRegistry {
   async #beat(): Promise<void> {
     // The heartbeats that renew leases are logged when they fail.
     const node = { ...this.#node, settings: this.#settings() };
-    await this.#database.transaction((db) => recordHeartbeat(db, node)).catch(() => undefined);
+    await this.#database
+      .transaction(async (db) => {
+        await recordHeartbeat(db, node);
+        return otherNodes(db, node, LOST_KEPT_MS);
+      })
+      .then(
+        (others) => this.#watch.saw(others),
+        () => undefined,
+      );
   }
 }
 

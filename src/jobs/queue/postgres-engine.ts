@@ -34,7 +34,12 @@ export async function openCluster(url: string, { config, signer, log }: ClusterO
   stack.defer(() => registry.leave());
   const opened = stack.move();
   const identityEnds = new ThrottledQuery(() => registry.otherIdentityEnds());
-  return { ...engine, otherIdentityEnds: () => identityEnds.value(), close: () => opened.disposeAsync() };
+  return {
+    ...engine,
+    otherIdentityEnds: () => identityEnds.value(),
+    otherNodes: () => registry.others,
+    close: () => opened.disposeAsync(),
+  };
 }
 
 /** Opens the database and its queue. Throws an AppError of the catalogue when they cannot be used. */

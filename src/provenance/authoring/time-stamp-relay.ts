@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { isSystemError, problemOf } from '#errors/system-problem.ts';
+import { callRecorder } from '#telemetry/run-report.ts';
 
 /** An RFC 3161 time-stamp authority. */
 interface TimeStampAuthority {
@@ -56,17 +57,19 @@ export async function withTimeStampRelay<T>(
       response.writeHead(404).end();
       return;
     }
-    ask(authority, request, signal).then(
-      (answer) => {
-        outcome = { problem: `sent ${describe(answer)}`, answerBytes: answer.bytes.length };
-        if (answer.bytes.length > maxBytes) response.writeHead(502).end();
-        else response.writeHead(200, { 'content-type': REPLY_TYPE }).end(answer.bytes);
-      },
-      (error: unknown) => {
-        outcome = { problem: problemText(error), answerBytes: 0 };
-        response.writeHead(502).end();
-      },
-    );
+    callRecorder
+      .measure('time-stamp', () => ask(authority, request, signal))
+      .then(
+        (answer) => {
+          outcome = { problem: `sent ${describe(answer)}`, answerBytes: answer.bytes.length };
+          if (answer.bytes.length > maxBytes) response.writeHead(502).end();
+          else response.writeHead(200, { 'content-type': REPLY_TYPE }).end(answer.bytes);
+        },
+        (error: unknown) => {
+          outcome = { problem: problemText(error), answerBytes: 0 };
+          response.writeHead(502).end();
+        },
+      );
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import type { Config } from '#config/config.ts';
 import { configSchema } from '#config/config-schema.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -338,6 +339,26 @@ describe('nodes of which the settings differ', () => {
       return log.lines.filter(({ level }) => level === 'warn').length;
     };
     assert.deepEqual([await warnings('one'), await warnings('one'), await warnings('two')], [0, 0, 1]);
+  });
+
+  test('tell of one whose heartbeat stopped, once', async (t) => {
+    const url = await createJobsDatabase(server);
+    const log = keptLog();
+    const { otherNodes, close } = await openCluster(url, { config: await nodeWith(url, '/one'), log });
+    t.after(close);
+    const client = new pg.Client(url);
+    await client.connect();
+    t.after(() => client.end());
+    await client.query(`insert into nodes (node_id, name, settings, seen_at_ms)
+      values ('lost', 'a host', '{"outputRoots":{},"identity":null}', extract(epoch from now()) * 1000 - 20000)`);
+    await until(() =>
+      log.lines.some(({ level, message }) => level === 'warn' && message.startsWith('a node was lost')),
+    );
+    assert.deepEqual(
+      otherNodes?.()?.map(({ name, isAlive }) => [name, isAlive]),
+      [['a host', false]],
+    );
+    assert.equal(log.lines.filter(({ level }) => level === 'warn').length, 1);
   });
 
   test('take jobs that sign while one of them has a valid identity, and others always', async (t) => {

@@ -8,8 +8,8 @@ import { operations } from '#operations/registry.ts';
 import { createAssertionChecker } from '#provenance/assertion-checker.ts';
 import { TrustStore } from '#provenance/trust-store.ts';
 import { createLogger } from '#telemetry/logger.ts';
-import { Telemetry } from '#telemetry/telemetry.ts';
 import type { OwnAddress } from '../../../scripts/own-address.ts';
+import { telemetryOf } from '../jobs/test-telemetry.ts';
 import { MemoryJobs } from './memory-jobs.ts';
 
 /** A server on a port of its own, with jobs that the test ends, and every line that it logged. */
@@ -35,10 +35,13 @@ export async function serve(
   const logged: string[] = [];
   const logger = createLogger({ LOG_LEVEL: 'trace' }, { write: (line: string) => void logged.push(line) });
   const config = await loadConfig({ env, cwd: join(tmpdir(), 'attestream-http-nowhere') });
-  const telemetry = new Telemetry(() => Promise.reject(new Error('these jobs have no store')), null);
+  const telemetry = telemetryOf(() => null);
   const { checkAssertions } = trial;
   const trust = await TrustStore.open({ settings: config.trust, log: logger });
-  const app = await createHttpServer({ config, jobs, operations, checkAssertions, telemetry, logger, trust });
+  const app = await createHttpServer({
+    ...{ config, jobs, operations, checkAssertions, telemetry, trust },
+    ...{ logger, log: logger },
+  });
   const base = await app.listen(address);
   return {
     app,

@@ -8,6 +8,7 @@ import type { InputGroup } from '../queue-state.ts';
 import type { QueuedInput } from '../submit-job.ts';
 import type { Database } from '../tables.ts';
 import { ADVISORY_LOCKS } from './advisory-locks.ts';
+import { databaseError } from './database-error.ts';
 import type { PostgresDatabase } from './postgres-database.ts';
 
 const QUEUE = 'inputs';
@@ -72,7 +73,11 @@ export class MessageQueue {
       monitorVacuum: false,
       openTelemetry: { enabled: false },
     });
-    boss.on('error', (error) => log.warn({ err: error }, 'the supervision of the message queue failed'));
+    boss.on('error', (error) => {
+      // Some are copies that pg-boss makes of errors.
+      const raised = error instanceof Error ? error : Object.assign(new Error(), error);
+      log.warn({ err: databaseError(database.address, raised) }, 'the supervision of the message queue failed');
+    });
     try {
       await whileAlone(db, async () => {
         await boss.start();

@@ -30,6 +30,8 @@ export interface NodeRecord {
 /** Another node, with its last heartbeat by the clock of the database. */
 export interface SeenNode extends NodeRecord {
   readonly seenAtMs: number;
+  /** Milliseconds since then. */
+  readonly silentMs: number;
 }
 
 /**
@@ -58,14 +60,16 @@ export async function otherNodes(
   const rows = await db
     .selectFrom('nodes')
     .selectAll()
+    .select(sql<number>`${POSTGRES_NOW_MS} - seen_at_ms`.as('silent_ms'))
     .where('node_id', '!=', ownId)
     .where('seen_at_ms', '>=', sql<number>`${POSTGRES_NOW_MS} - ${expiryMs}`)
     .execute();
-  return rows.map(({ node_id: nodeId, name, settings, seen_at_ms: seenAtMs }) => ({
+  return rows.map(({ node_id: nodeId, name, settings, seen_at_ms: seenAtMs, silent_ms: silentMs }) => ({
     nodeId,
     name,
     settings: JSON.parse(settings) as NodeSettings,
     seenAtMs,
+    silentMs,
   }));
 }
 

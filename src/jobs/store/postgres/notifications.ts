@@ -3,7 +3,8 @@ import { sql } from 'kysely';
 import type { Client } from 'pg';
 import { backoffMs } from '#concurrency/retry.ts';
 import type { Log } from '#telemetry/logger.ts';
-import type { PostgresDatabase } from './postgres-database.ts';
+import { databaseError } from './database-error.ts';
+import { addressOf, type PostgresDatabase } from './postgres-database.ts';
 import { clientConfig } from './postgres-pool.ts';
 
 const CHANNEL = 'attestream';
@@ -117,7 +118,8 @@ export class NotificationListener {
           failures = 1;
         });
       } catch (error) {
-        this.#log.warn({ err: error }, 'the connection for notifications of other nodes was lost');
+        const err = databaseError(addressOf(this.#url), error);
+        this.#log.warn({ err }, 'the connection for notifications of other nodes was lost');
       }
       await sleep(backoffMs(failures, RECONNECT_BACKOFF), undefined, { signal }).catch(() => undefined);
     }
@@ -130,7 +132,7 @@ export class NotificationListener {
     const lost = Promise.withResolvers<never>();
     lost.promise.catch(() => undefined);
     client.on('error', lost.reject);
-    client.on('end', () => lost.reject(new Error('the server closed the connection')));
+    client.on('end', () => lost.reject(new Error('connection ended by the server')));
     client.on('notification', ({ payload = '' }) => {
       const notification = notificationOf(payload);
       if (notification !== null) this.#onNotification(notification);

@@ -98,7 +98,7 @@ export async function openPostgres(
 }
 
 /** Returns the address of a database without its user and password. */
-function addressOf(url: string): string {
+export function addressOf(url: string): string {
   const { hostname, port, pathname, searchParams } = new URL(url);
   const host = hostname || (searchParams.get('host') ?? 'localhost');
   return `${host}${port === '' ? '' : `:${port}`}${pathname === '/' ? '' : pathname}`;

@@ -1,0 +1,61 @@
+import { statfs } from 'node:fs/promises';
+import type { DiskSpace } from '#telemetry/metrics-state.ts';
+
+const LOOK_INTERVAL_MS = 10_000;
+
+/** The age from which a space is not known any more, in milliseconds: a network file system may hang. */
+const MAX_AGE_MS = 60_000;
+
+interface Look {
+  running: Promise<void> | null;
+  space: DiskSpace | null;
+  atMs: number;
+}
+
+/**
+ * The free space of folders, read in an interval and never by those who ask. A look that hangs holds a thread of this process, so
+ * each folder has at most one.
+ */
+export class FreeSpace {
+  readonly #looks = new Map<string, Look>();
+  readonly #folders: Readonly<Record<string, string>>;
+  readonly #read: typeof statfs;
+
+  /** Takes the paths of folders by their names. */
+  constructor(folders: Readonly<Record<string, string>>, read: typeof statfs = statfs) {
+    this.#folders = folders;
+    this.#read = read;
+    setInterval(() => void this.look(), LOOK_INTERVAL_MS).unref();
+    void this.look();
+  }
+
+  /** Returns the space by the names of the folders; null where it could not be read within the last minute. */
+  now(): Readonly<Record<string, DiskSpace | null>> {
+    return Object.fromEntries(
+      Object.keys(this.#folders).map((name) => {
+        const { space = null, atMs = 0 } = this.#looks.get(name) ?? {};
+        return [name, performance.now() - atMs > MAX_AGE_MS ? null : space];
+      }),
+    );
+  }
+
+  /** Reads the space of all folders; where one is being read, waits for that. Never rejects. */
+  async look(): Promise<void> {
+    await Promise.all(Object.entries(this.#folders).map(([name, path]) => this.#lookAt(name, path)));
+  }
+
+  #lookAt(name: string, path: string): Promise<void> {
+    const look = this.#looks.get(name) ?? { running: null, space: null, atMs: 0 };
+    this.#looks.set(name, look);
+    look.running ??= this.#read(path)
+      .then(spaceOf, () => null)
+      .then((space) => {
+        Object.assign(look, { running: null, space, atMs: performance.now() });
+      });
+    return look.running;
+  }
+}
+
+function spaceOf({ bavail, blocks, bsize }: { bavail: number; blocks: number; bsize: number }): DiskSpace {
+  return { freeBytes: bavail * bsize, sizeBytes: blocks * bsize };
+}
