@@ -27,7 +27,7 @@ import {
 import { JobIds } from './job-ids.ts';
 import { refuseBeyondOutages } from './outages/refuse-beyond-outages.ts';
 import { StoreStateReader } from './outages/store-state.ts';
-import { awayDependencyOf, kindsAway, seenBy, stopsSigning, withWaiting } from './outages/waiting-for.ts';
+import { awayDependencyOf, kindsAway, maySign, seenBy, withWaiting } from './outages/waiting-for.ts';
 import type { JobEngine } from './queue/job-queue.ts';
 import { openSqliteEngine } from './queue/sqlite-queue.ts';
 import { outputPathsIn, type ResultEntry } from './result-entries.ts';
@@ -267,13 +267,8 @@ export class Jobs {
     const waiting = this.#engine?.scheduler.capacity.waiting ?? 0;
     const isFull = jobs.role !== 'worker' && waiting >= worker.queue_capacity;
     const outages = this.#engine?.scheduler.outages ?? [];
-    const maySign = signer === undefined || Date.parse(signer.identity.notAfter) > Date.now();
     return {
-      ready:
-        healthy &&
-        !isFull &&
-        maySign &&
-        outages.every(({ dependency, allowed }) => allowed > 0 || !stopsSigning(dependency)),
+      ready: healthy && !isFull && maySign(outages, signer?.identity),
       version: RELEASE.version,
       role: jobs.role,
       ...(signer && { identity: { kind: signer.identity.kind, not_after: signer.identity.notAfter } }),

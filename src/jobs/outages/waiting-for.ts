@@ -74,11 +74,13 @@ export function kindsAway(outages: readonly Outage[]): readonly DependencyKind[]
   return DEPENDENCY_KINDS.filter((kind) => away.some(({ dependency }) => dependencyOf(dependency)?.kind === kind));
 }
 
-/** Tells whether nothing can be signed without a dependency. */
-export function stopsSigning(dependency: string): boolean {
-  const kind = dependencyOf(dependency)?.kind;
-  return kind === 'signer' || kind === 'time_stamp_authority';
+/** Tells whether a node can sign: its identity has not ended, and nothing is away that every signature needs. */
+export function maySign(outages: readonly Outage[], identity: { readonly notAfter: string } | undefined): boolean {
+  if (identity !== undefined && Date.parse(identity.notAfter) <= Date.now()) return false;
+  return outages.every(({ dependency, allowed }) => allowed > 0 || !SIGNING.has(dependencyOf(dependency)?.kind));
 }
+
+const SIGNING: ReadonlySet<DependencyKind | undefined> = new Set(['signer', 'time_stamp_authority']);
 
 /** Returns a job as callers see it who are no admins: without the names of buckets, folders and hosts. */
 function withoutNames<J extends ListedJob>(job: J): J {
