@@ -267,8 +267,13 @@ export class Jobs {
     const waiting = this.#engine?.scheduler.capacity.waiting ?? 0;
     const isFull = jobs.role !== 'worker' && waiting >= worker.queue_capacity;
     const outages = this.#engine?.scheduler.outages ?? [];
+    const maySign = signer === undefined || Date.parse(signer.identity.notAfter) > Date.now();
     return {
-      ready: healthy && !isFull && outages.every(({ dependency, allowed }) => allowed > 0 || !stopsSigning(dependency)),
+      ready:
+        healthy &&
+        !isFull &&
+        maySign &&
+        outages.every(({ dependency, allowed }) => allowed > 0 || !stopsSigning(dependency)),
       version: RELEASE.version,
       role: jobs.role,
       ...(signer && { identity: { kind: signer.identity.kind, not_after: signer.identity.notAfter } }),

@@ -34,7 +34,8 @@ export async function startSigner(options: StartOptions): Promise<SignerSupervis
   const usedState = await stateOf(files);
   const signer = await SignerSupervisor.start(options);
   try {
-    await checkIdentity(signer, signer.identity, options.launcher);
+    // Operations that sign nothing go on with an identity that has ended, and the files are watched.
+    if (!hasEnded(signer.identity)) await checkIdentity(signer, signer.identity, options.launcher);
   } catch (error) {
     signer.close();
     throw error;
@@ -56,6 +57,10 @@ export async function startSigner(options: StartOptions): Promise<SignerSupervis
   });
   signer.onClose(() => watch.close());
   return signer;
+}
+
+function hasEnded({ notAfter }: IdentityDescription): boolean {
+  return Date.parse(notAfter) < Date.now();
 }
 
 async function stateOf(files: readonly string[]): Promise<string> {
@@ -95,8 +100,8 @@ export interface SigningCheck {
 const CHECK = { boundMs: 60_000, because: 'because it took too long' };
 
 /**
- * Signs a small manifest with a configured identity, which the signer has loaded. Throws `IDENTITY_INVALID` where one of the official readers calls it
- * invalid. The SDK runs in a process of its own, without the key. A development identity is this program's own work, and
+ * Signs a small manifest with a configured identity, which the signer has loaded. Throws `IDENTITY_EXPIRED`, or
+ * `IDENTITY_INVALID` where one of the official readers calls it invalid. The SDK runs in a process of its own, without the key. A development identity is this program's own work, and
  * not checked at each start: that takes half a second of processor time.
  */
 export async function checkIdentity(
@@ -104,7 +109,8 @@ export async function checkIdentity(
   identity: IdentityDescription,
   launcher: Launcher,
 ): Promise<void> {
-  const { file, kind } = identity;
+  const { file, kind, notAfter } = identity;
+  if (hasEnded(identity)) throw new AppError('IDENTITY_EXPIRED', { notAfter });
   if (kind === 'development') return;
   const problems = await judgeInProcess(signer, { identity, timeStamps: null }, launcher);
   if (problems.length === 0) return;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { startService } from '../../scripts/running-service.ts';
 import { until } from '../support/jobs/test-jobs.ts';
@@ -47,4 +48,31 @@ test('an input that runs when the identity is renewed is signed with the old one
     await assertValid(output, 'audio/wav');
     assert(output.includes(chain[0] as Buffer), 'the signature holds the certificate of its key');
   }
+});
+
+test('a service with an expired identity verifies, refuses jobs that sign, and signs when it is renewed', async () => {
+  const [folder, keys] = [temporaryFolder(), temporaryFolder()];
+  const DAY_MS = 86_400_000;
+  const ended = { notBefore: new Date(Date.now() - 2 * DAY_MS), notAfter: new Date(Date.now() - DAY_MS) };
+  const { certificatePath, privateKeyPath } = writeIdentity(keys, await testIdentity({ leaf: ended }));
+  const settings = {
+    SERVICE__SIGNING__CERTIFICATE_PATH: certificatePath,
+    SERVICE__SIGNING__PRIVATE_KEY_PATH: privateKeyPath,
+  };
+  const path = join(folder, 'sound.wav');
+  writeFileSync(path, smallWav());
+  const body = { inputs: [{ type: 'local_file_path', path }] };
+  await using service = await startService({ folder, settings });
+  assert.equal((await service.runSync('/v2/sync/verify', body)).status, 'succeeded');
+  assert.equal((await fetch(`${service.base}/v2/health/ready`)).status, 503);
+  const refused = await fetch(`${service.base}/v2/c2pa/audio`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  assert.equal(refused.status, 503);
+  assert.match(refused.headers.get('retry-after') ?? '', /^\d+$/);
+  writeIdentity(keys, await testIdentity());
+  await until(async () => (await fetch(`${service.base}/v2/health/ready`)).status === 200);
+  assert.equal((await service.runSync('/v2/sync/c2pa/audio', body)).status, 'succeeded');
 });

@@ -74,10 +74,18 @@ describe('inputs wait, and go on by themselves,', () => {
     const proxy = await startFaultyProxy(s3.place.endpoint);
     t.after(() => proxy.close());
     const settings = s3Settings({ place: { ...s3.place, endpoint: proxy.endpoint } }, bucket);
-    const service = await started(t, settings);
+    const service = await started(t, { ...settings, SERVICE__SERVER__SYNC_TIMEOUT_MS: '500' });
     proxy.fault = () => ({ status: 403, code: 'AccessDenied' });
-    const job = await service.submit('/v2/c2pa/audio', { inputs: [INPUT], output: { type: 's3', bucket } });
+    const body = { inputs: [INPUT], output: { type: 's3', bucket } };
+    const job = await service.submit('/v2/c2pa/audio', body);
     await assertWaits(service, job, `output_bucket:${bucket}`);
+    const late = await fetch(`${service.base}/v2/sync/c2pa/audio`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    assert.equal(late.status, 408);
+    assert.match(await late.text(), /S3 refuses the service the right to write/);
     proxy.fault = () => null;
     await assertGoesOn(service, job);
   });

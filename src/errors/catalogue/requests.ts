@@ -98,9 +98,10 @@ export const requestErrors = {
     'RANGE_NOT_SATISFIABLE',
     ({ sizeBytes }) => `The file has ${sizeBytes} bytes, and the header "Range" asks for none of them.`,
   ),
-  SYNC_WAIT_ELAPSED: entry<{ jobId: string; waitedMs: number }>(
+  SYNC_WAIT_ELAPSED: entry<{ jobId: string; waitedMs: number; causes: readonly string[] }>(
     'REQUEST_TIMEOUT',
-    ({ jobId, waitedMs }) => `The job did not end within ${waitedMs} ms. It runs on: look it up at /v2/jobs/${jobId}.`,
+    ({ jobId, waitedMs, causes }) =>
+      [`The job did not end within ${waitedMs} ms. It runs on: look it up at /v2/jobs/${jobId}.`, ...causes].join(' '),
     { class: 'retry' },
   ),
   SERVICE_STOPPING: entry<{ jobId?: string }>(

@@ -7,6 +7,7 @@ import { type JobResponse, jobResponse, jobResultResponse } from '#contract/job.
 import { AppError } from '#errors/app-error.ts';
 import { admitCallback } from '#jobs/callback-sender.ts';
 import type { Caller } from '#jobs/caller.ts';
+import { scopeOf } from '#jobs/caller.ts';
 import type { IdempotencyKey, RetriedInputs, SubmittedJob } from '#jobs/job.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import type { Operation, OperationRequest, RequestContext } from '#operations/operation.ts';
@@ -71,7 +72,8 @@ function addSyncRoute(app: FastifyInstance, operation: Operation, submissions: S
       const ended = await jobs.whenFinished(jobId, waitedMs, signal).catch(unlessAborted(signal));
       if (ended !== null) return sendJob(reply, ended);
       if (closing.aborted) throw new AppError('SERVICE_STOPPING', { jobId });
-      throw new AppError('SYNC_WAIT_ELAPSED', { jobId, waitedMs });
+      const { waiting_for: waiting = [] } = (await jobs.find(jobId, scopeOf(request.caller))) ?? {};
+      throw new AppError('SYNC_WAIT_ELAPSED', { jobId, waitedMs, causes: waiting.map(({ message }) => message) });
     },
   });
 }
@@ -98,7 +100,7 @@ function unlessAborted(signal: AbortSignal): (error: unknown) => null {
 
 /** The dependencies of every submission. */
 export interface Submissions {
-  readonly jobs: Pick<Jobs, 'submit' | 'recall' | 'whenFinished'>;
+  readonly jobs: Pick<Jobs, 'find' | 'submit' | 'recall' | 'whenFinished'>;
   readonly config: Config;
   readonly checkAssertions: RequestContext['checkAssertions'];
   readonly telemetry: Telemetry;
