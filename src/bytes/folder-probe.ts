@@ -27,11 +27,12 @@ const HANGS = `the file system did not answer within ${BOUND_MS / 1000} s`;
 
 /**
  * Tries to use a folder. The process that does hangs where a network file system does, and cannot be killed then: while it
- * hangs, no other is started for that folder.
+ * runs, no other is started for the same use of the folder.
  */
 export class FolderProbes {
   readonly #launcher: Launcher;
-  readonly #hanging = new Set<string>();
+  /** Probes that have not ended, by folder and use: who asks meanwhile gets the same answer. */
+  readonly #asking = new Map<string, Promise<string | null>>();
 
   constructor(launcher: Launcher) {
     this.#launcher = launcher;
@@ -39,10 +40,9 @@ export class FolderProbes {
 
   /** Resolves with the problem of a folder, as the end of a sentence; with null where it can be used. */
   async problemOf(probe: FolderProbe): Promise<string | null> {
-    const { folder } = probe;
-    if (this.#hanging.has(folder)) return HANGS;
-    this.#hanging.add(folder);
-    const asking = this.#ask(probe).finally(() => this.#hanging.delete(folder));
+    const key = JSON.stringify(probe);
+    const asking = this.#asking.get(key) ?? this.#ask(probe).finally(() => this.#asking.delete(key));
+    this.#asking.set(key, asking);
     const elapsed = new AbortController();
     const hangs = sleep(BOUND_MS, HANGS, { signal: elapsed.signal }).catch(() => HANGS);
     const answer = await Promise.race([asking, hangs]);

@@ -291,6 +291,8 @@ export class Scheduler {
       'reason' in end ? this.#queue.release([end]) : this.#queue.finish([end]),
     );
     this.#runs.delete(run);
+    // A dependency may have been tried with this one alone.
+    this.#fillSlots();
     this.#forgetIdleJob(run.lease.jobId);
     if (handedIn === undefined) return;
     this.capacity.add(run.lease.caller, handedIn.queuedCount);

@@ -132,6 +132,16 @@ describe('inputs that meet an outage', () => {
     assert.equal(log.lines.filter(({ level }) => level === 'warn').length, 1);
   });
 
+  test('go on one after the other where those that go first fail for reasons of their own', async (t) => {
+    const { jobs, marker } = await jobsWith(t);
+    const inputs = Array.from({ length: 3 }, () => `sign-unless ${marker}; fail /media/x.mp4`);
+    const { job_id: jobId } = await jobs.submit(scripts(inputs));
+    await waits(jobs, jobId);
+    rmSync(marker);
+    const reasons = (await ended(jobs, jobId)).results.map(({ error_details: details }) => details?.reason);
+    assert.deepEqual(reasons, ['SOURCE_NOT_FOUND', 'SOURCE_NOT_FOUND', 'SOURCE_NOT_FOUND']);
+  });
+
   test('end at once when their job is cancelled', async (t) => {
     const { jobs, marker } = await jobsWith(t);
     const { job_id: jobId } = await jobs.submit(scripts([`sign-unless ${marker}`]));
