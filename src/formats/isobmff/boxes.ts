@@ -38,6 +38,9 @@ export class Box {
   /** The box that contains it; null for a top-level box. */
   readonly parent: Box | null;
 
+  /** All children; null until they were read. */
+  #children: readonly Box[] | null = null;
+
   constructor(fileName: string, header: BoxHeader, bytes: Buffer, parent: Box | null = null) {
     this.fileName = fileName;
     this.header = header;
@@ -64,17 +67,21 @@ export class Box {
    * or `BMFF_TOO_MANY_BOXES`.
    */
   *children(skipBytes = 0): Generator<Box> {
-    let count = 0;
+    if (skipBytes === 0 && this.#children !== null) return yield* this.#children;
+    const children: Box[] = [];
     for (const header of boxHeadersIn(this.bytes, this.header.headerSizeBytes + skipBytes, this.header.offset)) {
       if (header.sizeForm === 'to-end') return;
       requireFit(header, this);
-      if (count === MAX_CHILD_BOXES) {
-        throw new AppError('BMFF_TOO_MANY_BOXES', { name: this.fileName, offset: header.offset, maxBoxes: count });
+      if (children.length === MAX_CHILD_BOXES) {
+        const details = { name: this.fileName, offset: header.offset, maxBoxes: MAX_CHILD_BOXES };
+        throw new AppError('BMFF_TOO_MANY_BOXES', details);
       }
       const start = header.offset - this.header.offset;
-      yield new Box(this.fileName, header, this.bytes.subarray(start, start + header.sizeBytes), this);
-      count += 1;
+      const child = new Box(this.fileName, header, this.bytes.subarray(start, start + header.sizeBytes), this);
+      children.push(child);
+      yield child;
     }
+    if (skipBytes === 0) this.#children = children;
   }
 
   /**

@@ -61,7 +61,7 @@ export interface StrayTable {
  */
 export function strayTableIn(box: Box): StrayTable | null {
   const placed = new PlacedBoxes(box);
-  const at = placed.findSized() ?? placed.findReached();
+  const at = placed.findSized() ?? (placed.isPlain ? null : placed.findReached());
   if (at === null) return null;
   return { type: box.bytes.toString('latin1', at + 4, at + HEADER_BYTES), offset: box.header.offset + at };
 }
@@ -73,31 +73,46 @@ class PlacedBoxes {
   readonly #placed = new Set<number>();
   /** Ranges outside of tables at their places and of free space beside them, in order. */
   readonly #ranges: { readonly start: number; readonly end: number }[] = [];
-  /** Not 0 for positions at which a box was found. */
-  readonly #visited: Uint8Array;
+  /** Positions at which a box was found. */
+  readonly #visited = new Set<number>();
+  #isPlain = true;
 
   constructor({ type, bytes, header }: Box) {
     this.#bytes = bytes;
     this.#first = header.headerSizeBytes;
-    this.#visited = new Uint8Array(bytes.length);
     let start = this.#first;
     for (const table of PLACES.has(type) ? this.#place(this.#first, bytes.length, type) : []) {
       this.#ranges.push({ start, end: table.start });
       start = table.end;
     }
     this.#ranges.push({ start, end: bytes.length });
+    this.#isPlain &&= PLACES.has(type);
+  }
+
+  /** True where there are no boxes but those at their places, free space, and `mfhd`: by sizes, players arrive at no others. */
+  get isPlain(): boolean {
+    return this.#isPlain;
   }
 
   /** Notes the boxes at their places, and yields the tables among them and the free space beside them. */
   *#place(start: number, end: number, path: string): Generator<{ readonly start: number; readonly end: number }> {
+    let arrivedAt = start;
     for (const { at, type, contentAt, next } of this.#chain(start, end)) {
+      arrivedAt = next;
       const own = `${path}/${type}`;
-      if (FREE_TYPES.includes(type)) yield { start: contentAt, end: next };
-      if (!PLACES.has(own)) continue;
+      const isFree = FREE_TYPES.includes(type);
+      if (isFree) yield { start: contentAt, end: next };
+      const isPlaced = PLACES.has(own);
+      if (!isPlaced) {
+        this.#isPlain &&= isFree || own === 'moof/mfhd';
+        continue;
+      }
+      this.#isPlain &&= at + this.#bytes.readUInt32BE(at) === next && type !== 'stsd';
       this.#placed.add(at);
       if (!CONTAINERS.has(type)) yield { start: contentAt, end: next };
       else if (type !== 'stsd') yield* this.#place(contentAt, next, own);
     }
+    this.#isPlain &&= arrivedAt === end;
   }
 
   /** Finds a type at any byte of these ranges, behind a size that fits. */
@@ -133,8 +148,8 @@ class PlacedBoxes {
 
   #reached(start: number, end: number, parentType: string, depth: number): number | null {
     for (const { at, type, contentAt, next } of this.#chain(start, end)) {
-      if (this.#visited[at] !== 0) return null;
-      this.#visited[at] = 1;
+      if (this.#visited.has(at)) return null;
+      this.#visited.add(at);
       const isPlaced = this.#placed.has(at);
       if (TYPES.has(type) && !isPlaced && !this.#isText(at, end)) return at;
       if (FREE_TYPES.includes(type)) continue;

@@ -85,14 +85,18 @@ function fieldOf(header: Box | undefined): number {
  * Reads when a fragment plays: the times of its first track of pictures, else of the track that lasts longest. Null where its
  * `moof` boxes do not say it, or cannot be read.
  */
-export function fragmentTimesIn(moofs: readonly Buffer[], tracks: InitTimes): FragmentTimes | null {
-  return timesOfAll(moofs.flatMap((moof) => runTimesIn(moof, tracks)));
+export function fragmentTimesIn(moofs: readonly Box[], tracks: InitTimes): FragmentTimes | null {
+  return timesOfAll(moofs.flatMap((moof) => runTimesOf(moof, tracks)));
 }
 
 /** Reads when the runs of samples of a `moof` box play, of each track; none where it does not say it, or cannot be read. */
 export function runTimesIn(moof: Buffer, tracks: InitTimes): RunTimes[] {
+  return readable(() => runTimesOf(boxOf(moof), tracks), []);
+}
+
+function runTimesOf(moof: Box, tracks: InitTimes): RunTimes[] {
   return readable(
-    () => [...boxOf(moof).descendants('traf')].map((traf) => timesOfRun(traf, tracks)).filter((run) => run !== null),
+    () => [...moof.descendants('traf')].map((traf) => timesOfRun(traf, tracks)).filter((run) => run !== null),
     [],
   );
 }

@@ -257,10 +257,7 @@ export class PartsVerification {
       this.#record(part, hashed.content);
       const moofs = hashed.boxes.filter(({ type }) => type === 'moof');
       const found = findFragment(hashed, maps, algorithm, hasStraySamples(hashed, moofs, init.sampleSizes));
-      const times = fragmentTimesIn(
-        moofs.map(({ bytes }) => bytes),
-        init.times,
-      );
+      const times = fragmentTimesIn(moofs, init.times);
       return { found, times };
     });
   }
