@@ -87,6 +87,23 @@ export interface RunningProgress extends ByteProgress {
   readonly inputsDone: number;
 }
 
+/** Adds the progress of an input to that of others. */
+export function withProgress(
+  { bytesDone, bytesTotal, inputsDone }: RunningProgress,
+  one: ByteProgress,
+): RunningProgress {
+  return {
+    bytesDone: bytesDone + one.bytesDone,
+    bytesTotal: bytesTotal + one.bytesTotal,
+    inputsDone: inputsDone + partDone(one),
+  };
+}
+
+/** Returns the part of an input that is done, from 0 to 1; 0 before it was opened. */
+function partDone({ bytesDone, bytesTotal }: ByteProgress): number {
+  return bytesTotal > 0 ? Math.min(1, bytesDone / bytesTotal) : 0;
+}
+
 /** Adds the progress of running inputs to a job whose record does not have it. */
 export function withRunning<J extends ListedJob>(job: J, { bytesDone, bytesTotal, inputsDone }: RunningProgress): J {
   const { progress } = job;

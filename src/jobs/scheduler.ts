@@ -7,7 +7,7 @@ import type { Log } from '#telemetry/logger.ts';
 import type { JobReport, RunReport } from '#telemetry/run-report.ts';
 import type { WorkerPool } from '#workers/worker-pool.ts';
 import type { DependencyProbes } from './dependencies.ts';
-import { type InputAttempt, NO_PROGRESS, NOTHING_RUNNING, type RunningProgress } from './job.ts';
+import { type InputAttempt, NO_PROGRESS, NOTHING_RUNNING, type RunningProgress, withProgress } from './job.ts';
 import { HangWatch } from './outages/hang-watch.ts';
 import { type Outage, Outages } from './outages/outages.ts';
 import type { JobEngine, JobQueue, LeaseRequest } from './queue/job-queue.ts';
@@ -137,7 +137,7 @@ export class Scheduler {
   /** Returns the progress of the running inputs of a job together, as far as the store does not have it. */
   progressOf(jobId: string): RunningProgress {
     if (this.#queue.isShared) return NOTHING_RUNNING;
-    return this.#runsOf(jobId).reduce((sum, { progress }) => plus(sum, progress), NOTHING_RUNNING);
+    return this.#runsOf(jobId).reduce((sum, { progress }) => withProgress(sum, progress), NOTHING_RUNNING);
   }
 
   /** Reports a job that finished in this process. */
@@ -391,17 +391,4 @@ function unreadableRequest(lease: LeasedInput): FinishedInput {
 
 function idsOf({ jobId, inputIndex, attempt }: InputAttempt) {
   return { job_id: jobId, input_index: inputIndex, attempt };
-}
-
-function plus({ bytesDone, bytesTotal, inputsDone }: RunningProgress, one: ByteProgress): RunningProgress {
-  return {
-    bytesDone: bytesDone + one.bytesDone,
-    bytesTotal: bytesTotal + one.bytesTotal,
-    inputsDone: inputsDone + partDone(one),
-  };
-}
-
-/** Returns the part of an input that is done, from 0 to 1; 0 before it was opened. */
-function partDone({ bytesDone, bytesTotal }: ByteProgress): number {
-  return bytesTotal > 0 ? Math.min(1, bytesDone / bytesTotal) : 0;
 }
