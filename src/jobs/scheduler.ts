@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import type { ByteProgress } from '#operations/operation.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { JobReport, RunReport } from '#telemetry/run-report.ts';
 import type { WorkerPool } from '#workers/worker-pool.ts';
