@@ -57,8 +57,8 @@ const open = (path: string, base = service.base) => openPage(browser, base, path
 
 describe('the console', () => {
   test('offers what is a file for download: outputs of any kind and their sidecars, and no publication', async () => {
-    const notes = join(folder, 'notes.txt');
-    await writeFile(notes, 'no media at all');
+    const notes = join(folder, 'notes.bin');
+    await writeFile(notes, Buffer.from('\0no media at all'));
     const { job_id: id, results } = await service.runSync('/v2/sync/c2pa/video', {
       inputs: [{ type: 'local_file_path', path: notes }],
       params: { manifest: 'sidecar' },
