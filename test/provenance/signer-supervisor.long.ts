@@ -228,9 +228,9 @@ describe('a signer in a process of its own', () => {
 
   test('does not start with a key that it cannot use, and says why as the service did', async (t) => {
     const config = await configOf(temporaryFolder());
-    const expired = await configOf(temporaryFolder(), { leaf: { notAfter: new Date(Date.now() - 1000) } });
+    const early = await configOf(temporaryFolder(), { leaf: { notBefore: new Date(Date.now() + 86_400_000) } });
     const missing = { ...config, signing: { ...config.signing, private_key_path: '/nowhere/key.pem' } };
-    await assert.rejects(startedSigner(t, expired), { reason: 'IDENTITY_INVALID' });
+    await assert.rejects(startedSigner(t, early), { reason: 'IDENTITY_INVALID' });
     await assert.rejects(startedSigner(t, missing), { reason: 'IDENTITY_FILE_UNREADABLE' });
   });
 
