@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { writePublication } from '../../bench/publication-media.ts';
 import { startService } from '../../scripts/running-service.ts';
 import { problemsOf } from '../support/judges/publication-judges.ts';
-import { makeFfmpegHls, makeFilm } from '../support/publications/make-publication.ts';
 import { c2paBoxesOf } from '../support/publications/signed-publication.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const FRAGMENT_COUNT = 10_000;
+const FRAGMENT_BYTES = 1_400;
 /** Limit of the manifest in an init segment, which a player has to load before it can start. */
 const MAX_MANIFEST_BYTES = 64 * 1024;
 /** The longest proof in bytes beside what a Merkle box takes anyway: five SHA-256 digests. */
@@ -18,7 +19,8 @@ const SAMPLE = [0, 1, 31, 32, 33, 255, 256, 4_095, 5_000, 7_777, 9_983, 9_984, 9
 
 test('A publication of 10,000 fragments keeps its manifest small, and its fragments carry proofs', async () => {
   const folder = temporaryFolder();
-  const source = makeLongPublication(folder);
+  const shape = { renditions: 1, fragments: FRAGMENT_COUNT, fragmentBytes: FRAGMENT_BYTES };
+  const source = await writePublication(join(folder, 'long'), shape);
   await using service = await startService({ folder: join(folder, 'service') });
 
   const job = await service.runSync('/v2/sync/c2pa/fragmented', {
@@ -28,11 +30,11 @@ test('A publication of 10,000 fragments keeps its manifest small, and its fragme
 
   const [result] = job.results;
   assert.equal(job.status, 'succeeded', result?.error);
-  const output = (name: string): Buffer => readFileSync(join(result?.output_path as string, name));
+  const output = (name: string): Buffer => readFileSync(join(result?.output_path as string, 'rendition-1', name));
   const init = output('init.mp4');
   assert.ok((c2paBoxesOf(init, 'manifest')[0]?.bytes.length as number) < MAX_MANIFEST_BYTES);
   for (const number of SAMPLE) {
-    const fragment = output(`${number}.m4s`);
+    const fragment = output(`${number + 1}.m4s`);
     const [merkle] = c2paBoxesOf(fragment, 'merkle');
     assert.ok(merkle !== undefined && merkle.bytes.length <= MAX_MERKLE_BOX_BYTES);
     assert.deepEqual(await problemsOf(init, fragment), [], `fragment ${number}`);
@@ -45,29 +47,3 @@ test('A publication of 10,000 fragments keeps its manifest small, and its fragme
   ]);
   assert.notDeepEqual(await problemsOf(init, swapped), [], 'a fragment in the place of another');
 });
-
-/** One short fragment again and again, each with a sequence number (mfhd, ISO/IEC 14496-12 §8.8.5) of its own. */
-function makeLongPublication(folder: string): string {
-  const made = makeFfmpegHls(makeFilm(folder), join(folder, 'short'));
-  const long = join(folder, 'long');
-  mkdirSync(long);
-  writeFileSync(join(long, 'init.mp4'), readFileSync(join(made, 'init_lo.mp4')));
-  const fragment = shortened(readFileSync(join(made, 'seg_lo_0.m4s')));
-  const sequenceNumberAt = fragment.indexOf('mfhd') + 8;
-  const lines = ['#EXTM3U', '#EXT-X-VERSION:7', '#EXT-X-TARGETDURATION:1', '#EXT-X-MAP:URI="init.mp4"'];
-  for (let number = 0; number < FRAGMENT_COUNT; number += 1) {
-    fragment.writeUInt32BE(number + 1, sequenceNumberAt);
-    writeFileSync(join(long, `${number}.m4s`), fragment);
-    lines.push('#EXTINF:1.0,', `${number}.m4s`);
-  }
-  writeFileSync(join(long, 'index.m3u8'), `${[...lines, '#EXT-X-ENDLIST', ''].join('\n')}`);
-  return long;
-}
-
-/** A fragment with an mdat of a few bytes: what it would play does not matter here. */
-function shortened(fragment: Buffer): Buffer {
-  const mdat = fragment.indexOf('mdat') - 4;
-  const short = Buffer.from(fragment.subarray(0, mdat + 40));
-  short.writeUInt32BE(40, mdat);
-  return short;
-}
