@@ -6,7 +6,7 @@ import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { problemOfFolder } from '#service-folders.ts';
 import { startService } from '../../scripts/running-service.ts';
-import { HANG_MS } from '../support/jobs/test-jobs.ts';
+import { HANG_MS, until } from '../support/jobs/test-jobs.ts';
 import { smallWav } from '../support/manifests/sign-wav.ts';
 import { fillDisk, openSmallDisk } from '../support/small-disk.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -84,16 +84,14 @@ test('outputs are written again once their folder can be made, whenever it could
   const settings = { SERVICE__OUTPUT_SINKS__LOCAL__BASE_DIR: join(disk, 'outputs') };
   const service = await startService({ folder, settings });
   t.after(() => service.stop());
-  const signed = async (): Promise<string> => {
-    const inputs = [{ type: 'local_file_path', path: source }];
-    return (await service.runSync('/v2/sync/c2pa/audio', { inputs })).status;
-  };
-  assert.equal(await signed(), 'succeeded');
+  const submit = () => service.submit('/v2/c2pa/audio', { inputs: [{ type: 'local_file_path', path: source }] });
+  assert.equal((await service.waitFor(await submit())).status, 'succeeded');
   rmSync(disk, { recursive: true });
   writeFileSync(disk, 'not mounted');
-  assert.equal(await signed(), 'failed');
+  const waiting = await submit();
+  await until(async () => (await service.lookUp(waiting)).waiting_for?.[0]?.dependency === 'output_folder');
   rmSync(disk);
-  assert.equal(await signed(), 'succeeded');
+  assert.equal((await service.waitFor(waiting)).status, 'succeeded');
 });
 
 describe('a service whose outputs would lie in a place of its own', () => {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, readdirSync, statSync, unlinkSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, statSync, unlinkSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { problemOf } from '#errors/system-problem.ts';
 import { serveParent, tellParent } from '#processes/parent.ts';
@@ -15,7 +15,7 @@ const FILE_BYTES = 1024 * 1024;
 function problemIn({ folder, write, wasMounted }: FolderProbe): string | null {
   try {
     if (wasMounted && !isMountPoint(folder)) return 'the file system that was mounted there is not mounted any more';
-    if (write) writeAndDelete(join(folder, `.attestream-probe-${randomUUID()}`));
+    if (write) writeAndDelete(folder);
     else readdirSync(folder);
     return null;
   } catch (error) {
@@ -27,7 +27,10 @@ function isMountPoint(folder: string): boolean {
   return statSync(folder).dev !== statSync(dirname(folder)).dev;
 }
 
-function writeAndDelete(path: string): void {
+/** Makes the folder where it is missing, as whoever writes into it does. */
+function writeAndDelete(folder: string): void {
+  mkdirSync(folder, { recursive: true });
+  const path = join(folder, `.attestream-probe-${randomUUID()}`);
   const file = openSync(path, 'wx', 0o600);
   try {
     writeSync(file, Buffer.alloc(FILE_BYTES));
