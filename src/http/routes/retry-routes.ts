@@ -145,8 +145,8 @@ async function retryJobs(
       made.push(...retry.jobs);
       leftOut += retry.leftOut;
     } catch (error) {
-      const isFull = error instanceof AppError && error.code === 'SERVICE_OVERLOADED';
-      if (!isFull || made.length === 0) throw error;
+      // The caller gets the jobs that were made, also where the queue or its part of it is full, or a dependency is away.
+      if (!(error instanceof AppError && error.isTransient) || made.length === 0) throw error;
       return { jobs: made, left_out: leftOut, more: true };
     }
   }
