@@ -55,7 +55,7 @@ export function createDependencyProbes({ config, launcher, signer }: Parts): Dep
       try {
         return await use(dependency);
       } catch (error) {
-        // What a start says of a bucket is not what a probe says.
+        // The message around the cause is that of a start.
         const { cause } = error as Error;
         return (cause instanceof AppError ? cause : (error as Error)).message;
       }

@@ -49,7 +49,7 @@ export function limitRepeats(log: Log, intervalMs: number = INTERVAL_MS): Log {
 /** Returns the name of what is at fault for a line; null where it has none, such as a bug. */
 function causeOf(fields: object, message: string): string | null {
   const { err, reason, dependency, receiver, exit_cause: exitCause } = fields as Readonly<Record<string, unknown>>;
-  // What cannot be done for want of the same thing is one cause, and not one each.
+  // Failures for want of the same thing have one cause together.
   if (err instanceof AppError) return err.isOperational ? err.reason : null;
   if (exitCause === undefined && err !== undefined) return null;
   const known = [reason, dependency, receiver, exitCause].filter((each) => typeof each === 'string');

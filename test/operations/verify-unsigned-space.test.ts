@@ -14,7 +14,7 @@ import { merkleBoxIn, topBoxesOf } from '../support/publications/signed-publicat
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { verifyInput } from '../support/verification/verify-input.ts';
 
-// What nobody signs in a publication, and what leads players there.
+// Bytes of a publication that nobody signs, and boxes that lead players there.
 
 const home = temporaryFolder();
 const SEGMENTS = '-seg_duration 0.25 -use_timeline 1 -use_template 1 -hls_playlist 1';

@@ -117,7 +117,7 @@ interface Submitted {
   readonly gone: AbortSignal;
 }
 
-/** What a submission needs of the request that asks for it. */
+/** The parts of a request that its submission needs. */
 interface SubmissionContext extends Pick<Submitted, 'sync' | 'gone'> {
   readonly log: FastifyRequest['log'];
   readonly traceParent: string | null;

@@ -27,7 +27,7 @@ export interface Outage {
   readonly allowed: number;
 }
 
-/** What an input waits for. */
+/** The dependency that an input waits for, and how. */
 export interface Meeting {
   readonly dependency: string;
   /** It waits alone for so many milliseconds, while other inputs that need the same go on; null where it waits for a probe. */

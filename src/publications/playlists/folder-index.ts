@@ -28,7 +28,7 @@ const PLAIN_DIRECTORY = /^(?:[\w.-]+\/)*$/;
 interface NamedPath {
   /** Undefined where a percent sign in it encodes nothing. */
   readonly path: string | undefined;
-  /** What the address has beside the path: a query, and what is written in an unusual way. */
+  /** The parts of the address beside the path: a query, and characters in an unusual form. */
   readonly beside: string;
   /** Paths that some players and servers take the address for instead. */
   readonly others: readonly string[];

@@ -370,7 +370,7 @@ describe('nodes of which the settings differ', () => {
         ({ status }) => status,
         ({ reason }: AppError) => reason,
       );
-    // What a node knows of the others may be a while old.
+    // The knowledge of a node about the others may be a while old.
     const answers = (jobs: Jobs, answer: string) => until(async () => (await answerOf(jobs)) === answer);
     const [one, two] = [inertSigner(ENDED), inertSigner(ENDED)];
 

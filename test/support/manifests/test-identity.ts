@@ -105,7 +105,7 @@ async function authority(
   return { issuer, chain: [certificate, ...(parent?.chain ?? [])] };
 }
 
-/** So long that nobody is warned of its end. */
+/** Longer than the time before the end of an identity in which the log warns of it. */
 function validity(): { notBefore: Date; notAfter: Date } {
   return { notBefore: new Date(Date.now() - DAY_MS), notAfter: new Date(Date.now() + 60 * DAY_MS) };
 }
