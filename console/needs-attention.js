@@ -1,12 +1,16 @@
 import { html } from './html.js';
+import { samples } from './node-metrics.js';
 import { Reason } from './reason.js';
-import { clockTimeText, exactTime } from './text.js';
+import { clockTimeText, exactTime, sizeText } from './text.js';
 import { dependencyText } from './waiting.js';
 
 /** @typedef {import('../src/contract/service.ts').Readiness} Readiness */
 /** @typedef {import('../src/contract/service.ts').AwayDependency} AwayDependency */
 
 const DAY_MS = 86_400_000;
+
+/** A disk with less free space than this share of its size is pointed out, as the alert does (deploy/prometheus-rules.yml). */
+const LITTLE_SPACE = 0.1;
 
 /** An identity that expires within this time is pointed out. */
 const EXPIRY_WARNING_MS = 30 * DAY_MS;
@@ -25,6 +29,7 @@ export function NeedsAttention({ state: { store, queue, identity, dependencies =
     ...(store?.reachable === false ? [storeItem(store.engine)] : []),
     ...dependencies.map(awayItem),
     ...(queue && queue.waiting >= queue.capacity ? [queueItem(queue.waiting)] : []),
+    ...metricsItems(samples.value.at(-1)),
     ...(identity ? identityItems(identity) : []),
   ];
   if (items.length === 0) return html`<p class="muted">Nothing needs attention.</p>`;
@@ -49,6 +54,29 @@ function awayItem({ dependency, state, since, reason, message }) {
 /** @param {number} waiting */
 function queueItem(waiting) {
   return html`<p><strong class="bad">The queue is full.</strong> ${waiting.toLocaleString('en')} inputs wait. Submissions are refused until some have run.</p>`;
+}
+
+/** @param {import('./node-metrics.js').Sample | undefined} sample */
+function metricsItems(sample) {
+  if (sample === undefined) return [];
+  const { nodesLost, outputsFree, outputsSize, scratchFree, scratchSize } = sample;
+  const disks = /** @type {const} */ ([
+    ['outputs', 'output_sinks.local.base_dir', outputsFree, outputsSize],
+    ['scratch files', 'jobs.scratch_dir', scratchFree, scratchSize],
+  ]);
+  return [
+    ...(nodesLost > 0
+      ? [
+          html`<p><strong class="bad">${nodesLost === 1 ? 'One node was' : `${nodesLost} nodes were`} lost within the last hour.</strong> The others have taken over its inputs. The log names it.</p>`,
+        ]
+      : []),
+    ...disks
+      .filter(([, , free, size]) => free < size * LITTLE_SPACE)
+      .map(
+        ([words, key, free]) =>
+          html`<p><strong class="waits">The disk of ${words} has ${sizeText(free)} left.</strong> Free some space in <code>${key}</code>: inputs that do not fit wait.</p>`,
+      ),
+  ];
 }
 
 /** @param {NonNullable<Readiness['identity']>} identity */

@@ -28,6 +28,13 @@ export function NodeCharts() {
       ratesOf('bytes'),
     ],
     ['Callbacks that wait', countText(last.callbacks), levelsOf('callbacks')],
+    ['Free for outputs', spaceText(last.outputsFree, last.outputsSize), levelsOf('outputsFree')],
+    ['Free for scratch files', spaceText(last.scratchFree, last.scratchSize), levelsOf('scratchFree')],
+    [
+      'Nodes',
+      `${countText(last.nodesAlive)}${last.nodesLost > 0 ? `, ${last.nodesLost} lost` : ''}`,
+      levelsOf('nodesAlive'),
+    ],
   ];
   const spanMs = last.atMs - first.atMs;
   return html`<dl class="charts">${charts.map(([label, value, values]) => html`<div><dt>${label}</dt><dd>${value}</dd><${Sparkline} values=${values} /></div>`)}</dl>
@@ -43,6 +50,11 @@ function growthText(total, name) {
 function rateText(name, format) {
   const rate = meanRateOf(name);
   return Number.isNaN(rate) ? '' : `, ${format(rate)}`;
+}
+
+/** @param {number} freeBytes @param {number} sizeBytes */
+function spaceText(freeBytes, sizeBytes) {
+  return knownText(freeBytes, () => `${sizeText(freeBytes)} of ${sizeText(sizeBytes)}`);
 }
 
 /** @param {number} count */

@@ -44,6 +44,12 @@ function sampleOf(text, atMs) {
     running: sumOf(text, 'attestream_node_inputs_running'),
     oldestSeconds: sumOf(text, 'attestream_queue_oldest_seconds'),
     callbacks: sumOf(text, 'attestream_callbacks_waiting'),
+    outputsFree: sumOf(text, 'attestream_disk_free_bytes', 'folder="outputs"'),
+    outputsSize: sumOf(text, 'attestream_disk_size_bytes', 'folder="outputs"'),
+    scratchFree: sumOf(text, 'attestream_disk_free_bytes', 'folder="scratch"'),
+    scratchSize: sumOf(text, 'attestream_disk_size_bytes', 'folder="scratch"'),
+    nodesAlive: sumOf(text, 'attestream_nodes', 'state="alive"'),
+    nodesLost: sumOf(text, 'attestream_nodes', 'state="lost"'),
   };
 }
 

@@ -49,7 +49,8 @@ export async function runService(
   try {
     requireLogLevel(process.env);
     const config = await loadConfig({ env: process.env, cwd: process.cwd() });
-    await serve({ config, workerEntry, launcher: await prepareLauncher(config, variables, logger), logger });
+    const launcher = await prepareLauncher(config, variables, logger);
+    await serve({ config, workerEntry, launcher, logger, log: limitRepeats(logger) });
   } catch (error) {
     if (error instanceof AppError) logger.fatal({ reason: error.reason }, error.message);
     else logger.fatal({ err: error }, 'the service could not start');
@@ -62,15 +63,17 @@ interface ServiceParts {
   readonly workerEntry: URL;
   readonly launcher: Launcher;
   readonly logger: Logger;
+  /** The same log, with one line for each cause and minute. */
+  readonly log: Log;
 }
 
 async function serve(parts: ServiceParts): Promise<void> {
-  const { config, launcher, logger } = parts;
+  const { config, launcher, log } = parts;
   requireS3Sdk(config);
-  requireFolders(config, logger);
-  const trust = await TrustStore.open({ settings: config.trust, log: logger });
+  requireFolders(config, log);
+  const trust = await TrustStore.open({ settings: config.trust, log });
   if (config.jobs.role === 'api') return await serveJobs(parts, trust);
-  const signer = await startSigner({ config, launcher, log: logger, trust });
+  const signer = await startSigner({ config, launcher, log, trust });
   try {
     await serveJobs(parts, trust, signer);
   } catch (error) {
@@ -80,10 +83,9 @@ async function serve(parts: ServiceParts): Promise<void> {
 }
 
 async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: SignerSupervisor): Promise<void> {
-  const { config, workerEntry, launcher, logger } = parts;
+  const { config, workerEntry, launcher, logger, log } = parts;
   const { s3 } = config.output_sinks;
   if (s3 !== undefined && config.jobs.role !== 'api') await probeBuckets(s3, launcher);
-  const log = limitRepeats(logger);
   const tracing = await startTracing(config, log);
   const freeSpace = new FreeSpace({ outputs: config.output_sinks.local.base_dir, scratch: config.jobs.scratch_dir });
   const telemetry: Telemetry = new Telemetry(

@@ -238,9 +238,12 @@ export class SignerSupervisor {
     return { current: current && { key: current.key, certificateChain: current.certificateChain }, key };
   }
 
-  #restartLater(how: string): void {
+  #restartLater(cause: string): void {
     if (this.#isClosed) return;
-    this.#options.log.warn({ how, pause_ms: this.#backoffMs }, 'the signer process exited and is restarted');
+    this.#options.log.warn(
+      { exit_cause: cause, pause_ms: this.#backoffMs },
+      'the signer process exited and is restarted',
+    );
     this.#restart = setTimeout(() => void this.#startAgain(), this.#backoffMs);
     this.#backoffMs = Math.min(this.#backoffMs * 2, MAX_RESTART_BACKOFF_MS);
   }

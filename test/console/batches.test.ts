@@ -105,6 +105,7 @@ describe('inputs that wait', () => {
     const attention = page.getByRole('list', { name: 'Needs attention' });
     await attention.getByText(/^The signing key: away since \d\d:\d\d\./).waitFor();
     await page.getByText('Inputs that wait').waitFor();
+    await page.getByText('Free for outputs').waitFor();
     await assertAccessibleInBothThemes(page);
     rmSync(away);
     await page.goto(`${server.base}/#/jobs/${id}`);
