@@ -3,7 +3,10 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { startService } from '../../scripts/running-service.ts';
 import { HANG_MS } from '../support/jobs/test-jobs.ts';
+import { testIdentity, writeIdentity } from '../support/manifests/test-identity.ts';
+import { startPostgres } from '../support/servers/postgres-server.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { blocksOf, ROOT } from './code-blocks.ts';
 
@@ -24,7 +27,17 @@ function unitValues(directive: string): string[] {
 }
 
 /** Parts of a clone that a release has. */
-const CLONED = ['src', 'console', 'config', 'deploy', 'docs', 'samples', 'scripts', 'package.json', 'package-lock.json'];
+const CLONED = [
+  'src',
+  'console',
+  'config',
+  'deploy',
+  'docs',
+  'samples',
+  'scripts',
+  'package.json',
+  'package-lock.json',
+];
 
 /**
  * Takes the place of the network and of systemd, which are not there: a clone of this checkout, its packages, and the unit's
@@ -105,7 +118,20 @@ function runRecipes(): ReadonlyMap<string, string> {
   const { status, stdout, stderr } = spawnSync(
     'bwrap',
     [
-      ...['--dev-bind', '/', '/', '--bind', ROOT, '/mnt', '--bind', packages, '/media', '--bind', join(folder, 'etc'), '/etc'],
+      ...[
+        '--dev-bind',
+        '/',
+        '/',
+        '--bind',
+        ROOT,
+        '/mnt',
+        '--bind',
+        packages,
+        '/media',
+        '--bind',
+        join(folder, 'etc'),
+        '/etc',
+      ],
       ...[...own, '--unshare-net', '--unshare-pid', '--die-with-parent', '--cap-add', 'ALL', 'bash', '-c'],
       `${PRELUDE}trap 'cat /var/log/attestream.log >&2' EXIT\n${steps.join('\n')}`,
     ],
@@ -126,4 +152,31 @@ describe('the recipes of docs/production.md', () => {
     // Two films were signed and verified before the copy.
     assert.match(printed.get('Backup and restore') ?? '', /(succeeded\n){4}/);
   });
+});
+
+test('the role of PostgreSQL that docs/production.md makes is enough for a service, and may no more than own its database', async (t) => {
+  const server = await startPostgres(t);
+  const admin = await server.createDatabase();
+  for (const statement of onlyBlock('sql recipe', 'PostgreSQL').trim().split('\n'))
+    await server.query(admin, statement);
+  const url = `postgres://attestream:REPLACE-ME@${server.address.host}:${server.address.port}/attestream`;
+  const folder = temporaryFolder();
+  const { certificatePath, privateKeyPath } = writeIdentity(folder, await testIdentity());
+  const settings = {
+    SERVICE__JOBS__DATABASE_URL: url,
+    SERVICE__SIGNING__CERTIFICATE_PATH: certificatePath,
+    SERVICE__SIGNING__PRIVATE_KEY_PATH: privateKeyPath,
+  };
+  await using service = await startService({ folder, settings });
+  const path = join(ROOT, 'samples/four-notes.mp3');
+  const jobs = Array.from({ length: 50 }, () =>
+    service.runSync('/v2/sync/c2pa/audio', { inputs: [{ type: 'local_file_path', path }] }),
+  );
+  for (const { status } of await Promise.all(jobs)) assert.equal(status, 'succeeded');
+  const [connections] = await server.query(
+    admin,
+    "select count(*)::int as count from pg_stat_activity where usename = 'attestream'",
+  );
+  assert.ok(Number(connections?.['count']) <= 11);
+  await assert.rejects(server.query(url, 'create database another'), { code: '42501' });
 });
