@@ -19,6 +19,7 @@ const TEST_PROGRAMS = [
   { program: 'lame', debianPackage: 'lame' },
   { program: 'sox', debianPackage: 'sox' },
   { program: 'openssl', debianPackage: 'openssl' },
+  { program: 'jq', debianPackage: 'jq' },
   { program: 'chromium-headless-shell', debianPackage: 'chromium-headless-shell' },
   { program: 'nginx', debianPackage: 'nginx-light' },
   { program: 'apache2', debianPackage: 'apache2-bin' },

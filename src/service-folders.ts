@@ -1,4 +1,5 @@
 import {
+  chmodSync,
   closeSync,
   existsSync,
   fsyncSync,
@@ -25,9 +26,13 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   ENOENT: 'a link in the path leads nowhere, or no folder can be made there',
 };
 
+/** Permission bits of the group and of others. */
+const OTHERS_MODE = 0o077;
+
 /** Throws `FOLDER_UNUSABLE`. If S3 is configured, an unusable folder of local outputs is only logged. */
 export function requireFolders({ jobs, output_sinks: { local, s3 } }: Config, log: Log): void {
   requireFolder('jobs.data_dir', jobs.data_dir, 0o700);
+  requirePrivate('jobs.data_dir', jobs.data_dir, log);
   if (jobs.role === 'api') return;
   requireFolder('jobs.scratch_dir', jobs.scratch_dir, 0o700);
   try {
@@ -43,6 +48,19 @@ export function requireFolders({ jobs, output_sinks: { local, s3 } }: Config, lo
 function requireFolder(key: string, folder: string, mode: number): void {
   const problem = problemOfFolder(folder, mode);
   if (problem !== null) throw new AppError('FOLDER_UNUSABLE', { key, folder, problem });
+}
+
+/** Takes the rights of others on a folder away. Throws `FOLDER_UNUSABLE` where that is up to another user, who owns it. */
+export function requirePrivate(key: string, folder: string, log: Log): void {
+  const { mode, uid } = statSync(folder);
+  if ((mode & OTHERS_MODE) === 0) return;
+  const rights = (mode & 0o777).toString(8).padStart(4, '0');
+  if (uid !== process.geteuid?.()) {
+    const problem = `it belongs to the user ${uid}, and its mode (${rights}) lets others in than the service`;
+    throw new AppError('FOLDER_UNUSABLE', { key, folder, problem });
+  }
+  chmodSync(folder, 0o700);
+  log.warn({ folder, mode: rights }, `others had rights on ${key}: its mode is 0700 now`);
 }
 
 /** Throws `FOLDER_UNUSABLE` when outputs would lie in a folder of the service itself. Both folders exist. */

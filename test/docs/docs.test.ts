@@ -6,7 +6,6 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { parse } from 'smol-toml';
 import { configSchema } from '#config/config-schema.ts';
@@ -14,33 +13,17 @@ import { configurationPage } from '../../scripts/configuration-page.ts';
 import { consoleModules } from '../../scripts/console-modules.ts';
 import { errorsPage } from '../../scripts/errors-page.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
+import { blocksOf, type CodeBlock, ROOT } from './code-blocks.ts';
 
 const run = promisify(execFile);
-const ROOT = join(fileURLToPath(import.meta.url), '../../..');
 const MAX_README_LINES = 150;
 
 const PAGES = ['README.md', 'CONTRIBUTING.md', 'ARCHITECTURE.md', 'SECURITY.md', ...pagesBelow('docs')];
-
-/** A fenced block of a page: its language, the words after it, and its text. */
-interface CodeBlock {
-  readonly page: string;
-  readonly info: string;
-  readonly text: string;
-}
 
 function pagesBelow(folder: string): string[] {
   return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => join(folder, name));
-}
-
-function blocksOf(page: string): CodeBlock[] {
-  const text = readFileSync(join(ROOT, page), 'utf8');
-  return [...text.matchAll(/^```(.*)\n([\s\S]*?)^```$/gm)].map(([, info = '', block = '']) => ({
-    page,
-    info,
-    text: block,
-  }));
 }
 
 const BLOCKS = PAGES.flatMap(blocksOf);
@@ -116,14 +99,6 @@ describe('the documentation', () => {
       const { error } = configSchema.safeParse({ signing: IDENTITY, ...parse(text) });
       assert.equal(error, undefined, page);
     }
-  });
-
-  test('shows placeholders in the place of tokens, which no start accepts', () => {
-    const [block] = blocks('toml placeholders');
-    assert.ok(block !== undefined);
-    const { error } = configSchema.safeParse(parse(block.text));
-    const paths = error?.issues.map(({ path }) => path.join('.'));
-    assert.deepEqual(paths, ['auth.tokens.0.sha256', 'auth.tokens.1.sha256']);
   });
 
   test('shows a check of callbacks that takes what the service signs, and nothing else', async () => {

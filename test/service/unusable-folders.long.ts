@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { problemOfFolder } from '#service-folders.ts';
+import { problemOfFolder, requirePrivate } from '#service-folders.ts';
+import { createLogger } from '#telemetry/logger.ts';
 import { startService } from '../../scripts/running-service.ts';
 import { HANG_MS, until } from '../support/jobs/test-jobs.ts';
 import { smallWav } from '../support/manifests/sign-wav.ts';
@@ -51,8 +52,22 @@ describe('a folder that the service is to write to', () => {
   });
 });
 
+interface LogLine {
+  readonly level: string;
+  readonly reason: string;
+  readonly msg: string;
+}
+
 /** Starts the service with some keys set, and returns the line that says why it does not. */
-function refusedStart(cwd: string, keys: Record<string, string>): { reason: string; msg: string } {
+function refusedStart(cwd: string, keys: Record<string, string>): LogLine {
+  // A fatal line may overtake one that was written just before it.
+  const fatal = linesOfStart(cwd, keys).find(({ level }) => level === 'fatal');
+  assert(fatal !== undefined);
+  return fatal;
+}
+
+/** Starts the service with some keys set with which it does not start, and returns what it logs. */
+function linesOfStart(cwd: string, keys: Record<string, string>): LogLine[] {
   const env = { ...process.env, SERVICE__SERVER__BIND_ADDR: '127.0.0.1:0' };
   const variables = Object.entries(keys).map(([key, value]) => [
     `SERVICE__${key.toUpperCase().replaceAll('.', '__')}`,
@@ -61,10 +76,28 @@ function refusedStart(cwd: string, keys: Record<string, string>): { reason: stri
   const options = { cwd, env: { ...env, ...Object.fromEntries(variables) }, timeout: HANG_MS };
   const { status, stdout } = spawnSync(process.execPath, [MAIN], options);
   assert.equal(status, 1);
-  const lines = String(stdout).trim().split('\n');
-  // A fatal line may overtake one that was written just before it.
-  return JSON.parse(lines.find((line) => line.includes('"level":"fatal"')) ?? '');
+  return String(stdout)
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
 }
+
+describe('a data folder that others may enter', () => {
+  test('is closed to them at the start, which says so', () => {
+    const folder = temporaryFolder();
+    chmodSync(folder, 0o755);
+    const lines = linesOfStart(folder, { 'jobs.data_dir': folder, 'output_sinks.local.base_dir': '/proc/none' });
+    assert.equal(statSync(folder).mode & 0o777, 0o700);
+    const told = lines.filter(({ level, msg }) => level === 'warn' && msg.includes('jobs.data_dir'));
+    assert.equal(told.length, 1);
+  });
+
+  test('is refused where another user owns it', async () => {
+    await withoutPrivileges(async () => {
+      assert.throws(() => requirePrivate('jobs.data_dir', '/usr', createLogger({})), { reason: 'FOLDER_UNUSABLE' });
+    });
+  });
+});
 
 describe('a service whose folder cannot be written', () => {
   for (const key of ['jobs.data_dir', 'jobs.scratch_dir', 'output_sinks.local.base_dir']) {

@@ -230,7 +230,7 @@ export const configErrors = {
   FOLDER_UNUSABLE: entry<{ key: string; folder: string; problem: string }>(
     'INTERNAL_ERROR',
     ({ key, folder, problem }) =>
-      `The folder ${folder} cannot be written: ${problem}. Let the user of the service own it, or set ${key} to another.`,
+      `The folder ${folder} cannot be used: ${problem}. Let the user of the service own it, or set ${key} to another.`,
   ),
   SANDBOX_UNAVAILABLE: entry<{ problem: string; remedy: string }>(
     'INTERNAL_ERROR',

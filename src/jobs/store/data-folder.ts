@@ -1,5 +1,5 @@
-import { chmod, mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { mkdir, open, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { databaseFileOf } from '#config/protected-paths.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -10,14 +10,12 @@ const OWNER_NAME = 'service.pid';
 
 /**
  * Creates the data folder and an empty database file, readable by the user of the service alone, and returns the file. A
- * folder that existed before with other contents keeps its permissions. Throws `STORE_FOLDER_UNUSABLE`.
+ * folder that existed before keeps its permissions: the start has looked at them. Throws `STORE_FOLDER_UNUSABLE`.
  */
 export async function prepareDataFolder(folder: string): Promise<string> {
   const file = databaseFileOf(folder);
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    const names = await readdir(folder);
-    if (names.length === 0 || names.includes(basename(file))) await chmod(folder, 0o700);
     await createPrivate(file);
     return file;
   } catch (error) {
@@ -60,7 +58,6 @@ const LOCK_NAME = 'node.lock';
 export async function holdDataFolder(folder: string): Promise<() => void> {
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    if ((await readdir(folder)).length === 0) await chmod(folder, 0o700);
     const lock = lockFile(join(folder, LOCK_NAME));
     await noteOwner(folder);
     return () => lock.close();
