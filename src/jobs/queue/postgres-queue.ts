@@ -28,7 +28,14 @@ import { HEARTBEAT_SECONDS, type JobMessage, MessageQueue } from '../store/postg
 import { type Notification, NotificationListener, NotificationPublisher } from '../store/postgres/notifications.ts';
 import type { PostgresDatabase } from '../store/postgres/postgres-database.ts';
 import { ANY_PRIORITIES } from '../store/priority.ts';
-import { GroupCache, groupsNeeding, hasOtherCallers, jobsOfCallers, otherJobs, recordProgress } from '../store/queue-state.ts';
+import {
+  GroupCache,
+  groupsNeeding,
+  hasOtherCallers,
+  jobsOfCallers,
+  otherJobs,
+  recordProgress,
+} from '../store/queue-state.ts';
 import { submitJobs } from '../store/submit-job.ts';
 import type { Database } from '../store/tables.ts';
 import { updateJobs } from '../store/update-jobs.ts';

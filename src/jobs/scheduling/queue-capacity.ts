@@ -29,7 +29,8 @@ export class QueueCapacity {
   /** The callers with recorded inputs that wait, as far as they have names. */
   get callers(): readonly string[] {
     const pending = Map.groupBy(this.#pending, ({ caller }) => caller);
-    const pendingOf = (caller: string): number => (pending.get(caller) ?? []).reduce((sum, { count }) => sum + count, 0);
+    const pendingOf = (caller: string): number =>
+      (pending.get(caller) ?? []).reduce((sum, { count }) => sum + count, 0);
     return [...this.#capacity.usedByCaller].flatMap(([caller, used]) =>
       caller !== null && used > pendingOf(caller) ? [caller] : [],
     );

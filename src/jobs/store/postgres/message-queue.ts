@@ -95,6 +95,13 @@ export class MessageQueue {
     if (inputs.length > 0) await this.#boss.insert(QUEUE, inputs.map(insertOf), this.#within(db));
   }
 
+  /** Returns the bounds on the priorities of the next fetch. Every eighth one prefers those of low priority. */
+  nextPriorities(): readonly number[] {
+    this.#fetches += 1;
+    const turn = this.#fetches / LOW_PRIORITY_INTERVAL;
+    return Number.isInteger(turn) ? lowPriorities(turn) : ANY_PRIORITIES;
+  }
+
   /** Leases up to `count` messages, none of the excluded groups: within the first bound on priorities, then within the next. */
   async fetch(
     db: Database,
@@ -154,13 +161,6 @@ export class MessageQueue {
 
   async #touchAll(messages: readonly JobMessage[]): Promise<number> {
     return affectedBy(await this.#boss.touch(QUEUE, messages.map(attemptOf)));
-  }
-
-  /** Returns the bounds on the priorities of the next fetch. Every eighth one prefers those of low priority. */
-  nextPriorities(): readonly number[] {
-    this.#fetches += 1;
-    const turn = this.#fetches / LOW_PRIORITY_INTERVAL;
-    return Number.isInteger(turn) ? lowPriorities(turn) : ANY_PRIORITIES;
   }
 
   #within(db: Database) {
