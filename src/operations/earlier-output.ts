@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type ByteSource, openedPathOf, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 import { readSignableFile } from '#formats/formats.ts';
-import { decodeCbor, onlyCbor, onlyChild, parseJumbf } from '#provenance/jumbf.ts';
+import { isManifestOf } from '#provenance/instance-id.ts';
 import type { InputContext, InputWork, OperationServices } from './operation.ts';
 import { readBack } from './read-back.ts';
 
@@ -11,13 +11,6 @@ interface EarlierOutput {
   readonly outputPath: string;
   /** SHA-256 of the manifest in hexadecimal. */
   readonly manifestDigest: string;
-}
-
-/** Returns the identifier of the asset that an input becomes, the same in every run of it (a UUID of version 8, RFC 9562). */
-export function instanceIdOf({ jobId, inputIndex }: Pick<InputWork, 'jobId' | 'inputIndex'>): string {
-  const hash = createHash('sha256').update(`${jobId} ${inputIndex}`).digest('hex');
-  const parts = [hash.slice(0, 8), hash.slice(8, 12), `8${hash.slice(13, 16)}`, `8${hash.slice(17, 20)}`];
-  return `xmp:iid:${[...parts, hash.slice(20, 32)].join('-')}`;
 }
 
 /**
@@ -37,7 +30,7 @@ export async function earlierOutput(
   try {
     const { layout } = await readSignableFile(source, signal);
     const store = await storeOf(source, layout.manifest, signal);
-    if (store === null || instanceIdIn(store) !== instanceIdOf(work)) return null;
+    if (store === null || !isManifestOf(store, work)) return null;
     const asset = { path: openedPathOf(source), mediaType: layout.mediaType };
     if (outputChecker !== null) await readBack(outputChecker, asset, source.sizeBytes, context);
     context.reached('delivered');
@@ -57,10 +50,4 @@ async function storeOf(
   signal: AbortSignal,
 ): Promise<Buffer | null> {
   return manifest === null ? null : await readRange(source, manifest.offset, manifest.length, signal);
-}
-
-/** Returns the identifier in the active manifest of a store; undefined where it cannot be told. */
-function instanceIdIn(store: Buffer): unknown {
-  const claim = decodeCbor(onlyCbor(onlyChild(parseJumbf(store)?.children.at(-1), 'c2pa.claim.v2')));
-  return (claim as { readonly instanceID?: unknown } | undefined)?.instanceID;
 }
