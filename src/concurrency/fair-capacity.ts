@@ -36,9 +36,9 @@ export class FairCapacity {
     return [...this.#used.values()].reduce((sum, used) => sum + used, 0);
   }
 
-  /** The units of each caller that has any. */
-  get usedByCaller(): ReadonlyMap<string | null, number> {
-    return this.#used;
+  /** The callers that have units. */
+  get users(): readonly (string | null)[] {
+    return [...this.#used.keys()];
   }
 
   /** Reserves units for a caller; returns the reason where they do not fit, and null otherwise. */

@@ -264,7 +264,8 @@ test('a caller with nothing running gets an extra worker at once, whether or not
   for (const caller of ['busy', 'other']) {
     for (let turn = 0; turn < 10; turn += 1) await setImmediate();
     assert.deepEqual([scheduler.running, requests.length], [1, 1]);
-    scheduler.capacity.add(caller, 1);
+    // As the queue does: before it is told that the submission is recorded.
+    scheduler.capacity.reserve(caller, 1);
     events.push({ type: 'work' });
   }
   for (let turn = 0; turn < 10; turn += 1) await setImmediate();

@@ -26,14 +26,9 @@ export class QueueCapacity {
     return this.#capacity.used;
   }
 
-  /** The callers with recorded inputs that wait, as far as they have names. */
+  /** The callers with waiting inputs, as far as they have names. */
   get callers(): readonly string[] {
-    const pending = Map.groupBy(this.#pending, ({ caller }) => caller);
-    const pendingOf = (caller: string): number =>
-      (pending.get(caller) ?? []).reduce((sum, { count }) => sum + count, 0);
-    return [...this.#capacity.usedByCaller].flatMap(([caller, used]) =>
-      caller !== null && used > pendingOf(caller) ? [caller] : [],
-    );
+    return this.#capacity.users.filter((caller) => caller !== null);
   }
 
   /**
