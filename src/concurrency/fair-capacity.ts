@@ -36,6 +36,11 @@ export class FairCapacity {
     return [...this.#used.values()].reduce((sum, used) => sum + used, 0);
   }
 
+  /** The callers that have units. */
+  get users(): readonly (string | null)[] {
+    return [...this.#used.keys()];
+  }
+
   /** Reserves units for a caller; returns the reason where they do not fit, and null otherwise. */
   tryReserve(caller: string | null, count: number): Refusal | null {
     const used = this.#used.get(caller) ?? 0;

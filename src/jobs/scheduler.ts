@@ -30,7 +30,10 @@ const MAX_AWAITING_SIGNATURE = 8;
 /** Inputs that run beyond the regular number at most, each in a worker that is started for it. */
 export const MAX_EXTRA_SLOTS = 2;
 
-/** An extra input may start when all slots are taken and none became free for this long. */
+/**
+ * An extra input may start when all slots are taken and none became free for this long; at once where its caller has nothing
+ * running, as far as this node knows who waits.
+ */
 const STALL_TIMEOUT_MS = 1_000;
 
 /** The environment of a scheduler. */
@@ -190,7 +193,7 @@ export class Scheduler {
 
   #fillSlots(): void {
     if (this.#leases >= MAX_CONCURRENT_LEASES || this.#draining.signal.aborted) return;
-    const request = this.#nextRequest();
+    const request = this.#nextRequest() ?? (this.#isCallerHeldUp() ? this.#extraRequest() : null);
     if (request !== null && filterOf(request) !== this.#exhausted) this.#track(this.#lease(request));
   }
 
@@ -254,22 +257,34 @@ export class Scheduler {
     this.#stall = this.#isFull ? setTimeout(() => this.#leaseExtra(), STALL_TIMEOUT_MS) : undefined;
   }
 
-  /**
-   * Leases one input beyond the number of slots, of a job and a caller that have nothing running: inputs that take long, or
-   * never end, do not hold up everybody else.
-   */
   #leaseExtra(): void {
-    const { maxRunningInputs, maxRunningJobs } = this.#options;
-    const counts = this.#runningByJob();
     this.#stall = undefined;
-    if (this.running >= maxRunningInputs + MAX_EXTRA_SLOTS || counts.size >= maxRunningJobs) return;
-    const callers = [...this.#runs].flatMap(({ lease, hasSlot }) => (hasSlot ? (lease.caller ?? []) : []));
-    const withoutJobs = [...counts.keys()];
+    const request = this.#extraRequest();
+    if (request !== null) this.#track(this.#lease(request));
+  }
+
+  /**
+   * Returns a lease of one input beyond the number of slots, of a job and a caller that have nothing running: inputs that take
+   * long, or never end, do not hold up everybody else. Null when none may be.
+   */
+  #extraRequest(): LeaseRequest | null {
+    const { maxRunningInputs, maxRunningJobs } = this.#options;
     const { count: allowed, ...outageFilter } = this.#outageBounds();
-    if (allowed <= 0) return;
-    this.#track(
-      this.#lease({ count: 1, onlyJobs: null, withoutJobs, withoutCallers: [...new Set(callers)], ...outageFilter }),
-    );
+    const counts = this.#runningByJob();
+    if (!this.#isFull || this.#requested > 0 || allowed <= 0) return null;
+    if (this.running >= maxRunningInputs + MAX_EXTRA_SLOTS || counts.size >= maxRunningJobs) return null;
+    const withoutCallers = [...this.#runningCallers()];
+    return { count: 1, onlyJobs: null, withoutJobs: [...counts.keys()], withoutCallers, ...outageFilter };
+  }
+
+  /** Tells whether a caller with nothing running waits while others have all slots. It need not wait until they stall. */
+  #isCallerHeldUp(): boolean {
+    const running = this.#runningCallers();
+    return this.capacity.callers.some((caller) => !running.has(caller));
+  }
+
+  #runningCallers(): ReadonlySet<string> {
+    return new Set([...this.#runs].flatMap(({ lease, hasSlot }) => (hasSlot ? (lease.caller ?? []) : [])));
   }
 
   #start(input: LeasedInput): void {

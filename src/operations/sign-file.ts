@@ -10,9 +10,11 @@ import { AppError } from '#errors/app-error.ts';
 import type { MediaLayout } from '#formats/format-handler.ts';
 import { AUDIO_EXTENSIONS, AUDIO_ONLY_EXTENSIONS, readSignableFile, type SignableFile } from '#formats/formats.ts';
 import { outputLeaf } from '#outputs/output-path.ts';
+import { instanceIdOf } from '#provenance/instance-id.ts';
 import { type ManifestDraft, signAgainIfLarger } from '#provenance/manifest-author.ts';
 import type { OutputChecker } from '#provenance/official-reader.ts';
 import { describeIngredient } from './describe-ingredient.ts';
+import { earlierOutput } from './earlier-output.ts';
 import { assignRoles, givenOrigin, manifestRequestOf } from './ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from './operation.ts';
 import { readBack } from './read-back.ts';
@@ -72,8 +74,13 @@ async function signIdentified(
   const given = await givenOrigin(params, work.inputIndex, services, context);
   const ingredients = assignRoles(await describeIngredient(file, context), given);
   const request = manifestRequestOf(ingredients, work, services.manifestDefaults);
-  const draft = await services.author.draft({ title: leaf, mediaType: layout.mediaType, ...request }, signal);
-  const written = await signAgainIfLarger(() => writeSigned(file, draft, destination, work, context, services));
+  const described = { title: leaf, mediaType: layout.mediaType, instanceId: instanceIdOf(work) };
+  const draft = await services.author.draft({ ...described, ...request }, signal);
+  const earlier = await earlierOutput(destination, work, context, services);
+  const written =
+    earlier === null
+      ? await signAgainIfLarger(() => writeSigned(file, draft, destination, work, context, services))
+      : { ...earlier, warnings: [] };
   return {
     outputPath: written.outputPath,
     warnings: [

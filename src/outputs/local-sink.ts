@@ -1,6 +1,8 @@
 import { statfsSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { ByteSink } from '#bytes/byte-sink.ts';
+import type { LocalSource } from '#bytes/byte-source.ts';
+import { openOwnFile } from '#bytes/file-source.ts';
 import { doOverlap, nearestRealPath } from '#bytes/path-overlap.ts';
 import { type StagingKey, stagedNameOf } from '#bytes/staged-name.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
@@ -10,7 +12,14 @@ import { type FolderHandle, OutputFolders } from './local/folder-handle.ts';
 import { removeEarlierStagings, StagedFile, type Staging, stagingSecretIn } from './local/staged-entries.ts';
 import { StagedFolder } from './local/staged-folder.ts';
 import { checkOutputSegments, type Naming } from './output-path.ts';
-import { type FolderSink, type OutputSink, refuseFile, refuseFolder, withOutputErrors } from './output-sink.ts';
+import {
+  entryAt,
+  type FolderSink,
+  type OutputSink,
+  refuseFile,
+  refuseFolder,
+  withOutputErrors,
+} from './output-sink.ts';
 import { StagingJournal } from './staging-journal.ts';
 
 /** Free space, in bytes, that an output must leave: folders and journals grow too. */
@@ -100,6 +109,13 @@ export class LocalSink implements OutputSink {
         },
       }),
     );
+  }
+
+  async openFile(destination: string): Promise<LocalSource | null> {
+    return await withOutputErrors(destination, async () => {
+      if (entryAt(destination)?.isFile() !== true) return null;
+      return await openOwnFile(destination, basename(destination));
+    });
   }
 
   async stageFolder(destination: string, sizeBytes: number, key: StagingKey, signal: AbortSignal): Promise<FolderSink> {

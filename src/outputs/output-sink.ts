@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { lstatSync, type Stats } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import type { ByteSink, ByteWriter } from '#bytes/byte-sink.ts';
-import type { ByteSource } from '#bytes/byte-source.ts';
+import type { ByteSource, LocalSource } from '#bytes/byte-source.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { StagingKey } from '#bytes/staged-name.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
@@ -28,6 +28,8 @@ export interface OutputSink {
     signal: AbortSignal,
     scratch: ScratchSpace,
   ): Promise<ByteSink>;
+  /** Opens the file that stands at such a destination; null where there is none, or it is not on this host. */
+  openFile(destination: string): Promise<LocalSource | null>;
   /** Returns the full destination of a folder output; the leaf is the safe name of the input folder. */
   folderDestination(output: ApiOutputSpec | null, leaf: string): string;
   /** Starts staging a folder for a destination that `folderDestination` returned. `sizeBytes` is the sum of its files. */
@@ -115,6 +117,10 @@ export class OutputRouter implements OutputSink {
 
   async stageFile(destination: string, ...staging: Staging<'stageFile'>): Promise<ByteSink> {
     return await this.#sinkOfType(outputTypeOf(destination)).stageFile(destination, ...staging);
+  }
+
+  async openFile(destination: string): Promise<LocalSource | null> {
+    return await this.#sinkOfType(outputTypeOf(destination)).openFile(destination);
   }
 
   async stageFolder(destination: string, ...staging: Staging<'stageFolder'>): Promise<FolderSink> {

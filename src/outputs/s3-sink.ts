@@ -93,6 +93,10 @@ export class S3Sink implements OutputSink {
     );
   }
 
+  async openFile(): Promise<null> {
+    return null;
+  }
+
   async stageFolder(
     destination: string,
     sizeBytes: number,

@@ -137,7 +137,8 @@ function isSameIngredient(first: PreparedIngredient, second: PreparedIngredient)
 }
 
 function draftOf(contents: ManifestContents, signature: Signature, measureSize: SizeMeter): ManifestDraft {
-  const definition = defineManifest(contents, { now: new Date(), instanceId: newInstanceId() });
+  const { instanceId = newInstanceId() } = contents.request;
+  const definition = defineManifest(contents, { now: new Date(), instanceId });
   let sizeBytes = 0;
   let space = NO_TIME_STAMP;
   return {

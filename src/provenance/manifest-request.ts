@@ -90,6 +90,8 @@ export interface ManifestRequest {
   /** Title of the signed asset (`dc:title`). */
   readonly title: string;
   readonly mediaType: string;
+  /** The identifier of the signed asset, as long as one of `newInstanceId`, which is the default. */
+  readonly instanceId?: string;
   readonly assertions: readonly CustomAssertion[];
   /** The one `parentOf` ingredient, which is opened first; or how the media were created. */
   readonly origin: IngredientSource | Creation;

@@ -6,6 +6,7 @@ import { itemAt, valueAt } from '#errors/assert.ts';
 import type { Warning } from '#errors/warning.ts';
 import type { OutputSink } from '#outputs/output-sink.ts';
 import type { FragmentReader } from '#provenance/fragment-reader.ts';
+import { instanceIdOf } from '#provenance/instance-id.ts';
 import {
   type ManifestAuthor,
   type ManifestDraft,
@@ -27,6 +28,7 @@ import {
   presentationOf,
 } from './presentation/presentation.ts';
 import { rewritePlaylists } from './rewriting/rewrite-playlists.ts';
+import { earlierManifest } from './signing/earlier-publication.ts';
 import {
   bindPublication,
   type MapPlan,
@@ -67,7 +69,7 @@ interface SigningEnvironment {
 
 /** Services that a publication is signed and written with. */
 interface SigningServices {
-  readonly outputs: Pick<OutputSink, 'stageFolder'>;
+  readonly outputs: Pick<OutputSink, 'stageFolder' | 'openFile'>;
   readonly author: ManifestAuthor;
   readonly fragments: FragmentReader;
   /** Fragments that the official reader checks; null where outputs are not verified. */
@@ -95,7 +97,8 @@ export async function signPublication(
 ): Promise<SignedPublication> {
   const { signal, scratch } = environment;
   const { title, sizeBytes: totalBytes } = task;
-  const draft = await services.author.draft({ ...manifestRequest, title, mediaType: 'video/mp4' }, signal);
+  const described = { title, mediaType: 'video/mp4', instanceId: instanceIdOf(key) };
+  const draft = await services.author.draft({ ...manifestRequest, ...described }, signal);
   environment.checkWarnings([...given, ...draft.warnings]);
   const { maps, hasRoom } = await planManifest(draft, task, signal);
   const sink = await services.outputs.stageFolder(destination, totalBytes, key, signal, scratch);
@@ -112,17 +115,24 @@ export async function signPublication(
     if (signing.length > 0) environment.checkWarnings(warnings);
     await sink.seal(signal);
     environment.reached('sealed');
+    const renditions = outputRenditions(written);
     if (services.fragmentChecks !== null) {
       const onProgress = () => environment.progress(totalBytes, totalBytes);
       const { fragments: reader, fragmentChecks: fragments } = services;
-      const renditions = outputRenditions(written);
       await verifyOutput({ output: sink, renditions, reader, fragments, onProgress }, signal);
       environment.reached('verified');
     }
-    await environment.confirmLease();
-    await sink.commit(signal);
+    const otherPaths = otherPathsOf(written);
+    const publishing = { staged: sink, renditions, otherPaths, destination: sink.destination, key };
+    const earlier = await earlierManifest(publishing, services.outputs, signal);
+    if (earlier === null) {
+      await environment.confirmLease();
+      await sink.commit(signal);
+    } else await sink.discard();
     environment.reached('delivered');
-    const manifestDigest = createHash('sha256').update(manifest).digest('hex');
+    const manifestDigest = createHash('sha256')
+      .update(earlier ?? manifest)
+      .digest('hex');
     return { outputPath: sink.destination, warnings, manifestDigest };
   } catch (error) {
     await sink.discard();
@@ -249,6 +259,11 @@ function outputRenditions({ read, paths }: WrittenPublication): Rendition[] {
     init: written(init),
     fragments: fragments.map(written),
   }));
+}
+
+/** Returns the paths of the files of the output that are no parts of renditions. */
+function otherPathsOf({ read: { publication } }: WrittenPublication): string[] {
+  return [...publication.playlists.map(({ path }) => path), ...publication.otherPaths];
 }
 
 /** Returns a callback that adds output bytes to the input's progress. */

@@ -5,7 +5,13 @@ import { join } from 'node:path';
 import { after, describe, type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
-import { type JobEngine, type JobQueue, type NewLeases, QueueEvents } from '#jobs/queue/job-queue.ts';
+import {
+  type JobEngine,
+  type JobQueue,
+  type LeaseRequest,
+  type NewLeases,
+  QueueEvents,
+} from '#jobs/queue/job-queue.ts';
 import { Scheduler, type SchedulerOptions } from '#jobs/scheduler.ts';
 import type { JobStore, LeasedInput, ReleasedInput } from '#jobs/store/job-store.ts';
 import { WorkerPool } from '#workers/worker-pool.ts';
@@ -242,6 +248,28 @@ test('there are two extra workers at most, however long all are busy', async (t)
     t.mock.timers.tick(1_000);
   }
   assert.deepEqual([scheduler.running, leases], [3, 3]);
+});
+
+test('a caller with nothing running gets an extra worker at once, whether or not the others stall', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+  const events = new QueueEvents();
+  const requests: LeaseRequest[] = [];
+  const leases = [[{ ...LEASED, caller: 'busy' }], [{ ...LEASED, jobId: 'other job', caller: 'other' }]];
+  const lease = async (request: LeaseRequest) => {
+    requests.push(request);
+    return { inputs: leases.shift() ?? [], finishedJobs: [] };
+  };
+  const scheduler = schedulerOf({ lease, events: events.stream }, () => new Promise<never>(() => undefined));
+  await scheduler.begin();
+  for (const caller of ['busy', 'other']) {
+    for (let turn = 0; turn < 10; turn += 1) await setImmediate();
+    assert.deepEqual([scheduler.running, requests.length], [1, 1]);
+    // As the queue does: before it is told that the submission is recorded.
+    scheduler.capacity.reserve(caller, 1);
+    events.push({ type: 'work' });
+  }
+  for (let turn = 0; turn < 10; turn += 1) await setImmediate();
+  assert.deepEqual([scheduler.running, requests[1]?.withoutCallers], [2, ['busy']]);
 });
 
 test('an input whose request cannot be read runs again after a pause', async () => {

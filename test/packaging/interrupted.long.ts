@@ -113,6 +113,7 @@ describe('packaging', () => {
           fileDestination: (...place) => local.fileDestination(...place),
           folderDestination: (...place) => local.folderDestination(...place),
           stageFile: (...staging) => local.stageFile(...staging),
+          openFile: (destination) => local.openFile(destination),
           stageFolder: async (...staging) => withoutStagedPath(await local.stageFolder(...staging)),
         }),
       },

@@ -27,7 +27,15 @@ import { Batcher } from '../store/postgres/batcher.ts';
 import { HEARTBEAT_SECONDS, type JobMessage, MessageQueue } from '../store/postgres/message-queue.ts';
 import { type Notification, NotificationListener, NotificationPublisher } from '../store/postgres/notifications.ts';
 import type { PostgresDatabase } from '../store/postgres/postgres-database.ts';
-import { groupsNeeding, groupsOfJobs, jobsOfCallers, otherJobs, recordProgress } from '../store/queue-state.ts';
+import { ANY_PRIORITIES } from '../store/priority.ts';
+import {
+  GroupCache,
+  groupsNeeding,
+  hasOtherCallers,
+  jobsOfCallers,
+  otherJobs,
+  recordProgress,
+} from '../store/queue-state.ts';
 import { submitJobs } from '../store/submit-job.ts';
 import type { Database } from '../store/tables.ts';
 import { updateJobs } from '../store/update-jobs.ts';
@@ -78,6 +86,7 @@ export class PostgresQueue implements JobQueue {
   readonly #events = new QueueEvents();
   readonly #clock = leaseClock();
   readonly #held = new Map<string, HeldInput>();
+  readonly #groups = new GroupCache();
   readonly #submissions = new Batcher((jobs: readonly NewJob[]) => this.#submitAll(jobs), SUBMISSION_BATCHES);
   readonly #exchanges = new Batcher((batch: readonly Exchange[]) => this.#exchangeAll(batch), EXCHANGE_BATCHES);
 
@@ -249,17 +258,23 @@ export class PostgresQueue implements JobQueue {
 
   async #receive(db: Database, request: LeaseRequest): Promise<readonly JobMessage[]> {
     const { count, onlyJobs, withoutJobs, withoutCallers } = request;
+    const isExtra = withoutCallers.length > 0;
+    // To find no message of another caller takes a scan of all messages.
+    if (isExtra && !(await hasOtherCallers(db, withoutCallers))) return [];
     const ofCallers = await jobsOfCallers(db, withoutCallers);
     const others = onlyJobs === null ? [] : await otherJobs(db, onlyJobs);
     // They are too many to be left out.
     if (ofCallers === null || others === null) return [];
     const jobIds = [...withoutJobs, ...ofCallers, ...others];
-    return this.#messages.fetch(db, count, [
+    const excluded = [
       // Messages of releases that recorded no dependencies.
       ...jobIds.map((jobId) => ({ jobId, needs: [] })),
-      ...(await groupsOfJobs(db, jobIds)),
+      ...(await this.#groups.of(db, jobIds)),
       ...(await groupsNeeding(db, request)),
-    ]);
+    ];
+    // The same goes for messages of low priority.
+    const maxPriorities = isExtra ? ANY_PRIORITIES : this.#messages.nextPriorities();
+    return this.#messages.fetch(db, count, excluded, maxPriorities);
   }
 
   /** Returns the leases of received messages; takes over the inputs that were not queued, and deletes messages of finished ones. */

@@ -26,6 +26,11 @@ export class QueueCapacity {
     return this.#capacity.used;
   }
 
+  /** The callers with waiting inputs, as far as they have names. */
+  get callers(): readonly string[] {
+    return this.#capacity.users.filter((caller) => caller !== null);
+  }
+
   /**
    * Reserves capacity for the inputs of a submission, to be settled. Throws `QUEUE_FULL`, `CALLER_QUEUE_FULL` where the rest is
    * reserved for others, or `JOB_EXCEEDS_QUEUE` when the caller could never have as many waiting.

@@ -78,6 +78,14 @@ export async function jobsOfCallers(db: Database, callers: readonly string[]): P
   return jobs.length > MAX_EXCLUDED_JOBS ? null : jobs.map(({ job_id: jobId }) => jobId);
 }
 
+/** Tells whether a caller has an unfinished job that is none of these. */
+export async function hasOtherCallers(db: Database, callers: readonly string[]): Promise<boolean> {
+  const job = await unfinishedJobs(db)
+    .where(({ eb, or }) => or([eb('caller', 'is', null), eb('caller', 'not in', callers)]))
+    .executeTakeFirst();
+  return job !== undefined;
+}
+
 /** Returns all other unfinished jobs; null when there are more than 10,000. */
 export async function otherJobs(db: Database, jobIds: readonly string[]): Promise<readonly string[] | null> {
   const jobs = await unfinishedJobs(db)
@@ -103,9 +111,25 @@ export async function groupsNeeding(
   );
 }
 
-/** Returns the groups of queued inputs of jobs. */
-export async function groupsOfJobs(db: Database, jobIds: readonly string[]): Promise<readonly InputGroup[]> {
-  return jobIds.length === 0 ? [] : groupsOf(await queuedGroups(db).where('job_id', 'in', jobIds).execute());
+/** The time for which groups that were read count, in milliseconds. */
+const GROUPS_AGE_MS = 10_000;
+
+/**
+ * Reads the groups of queued inputs of jobs, and remembers them for a while: that takes as long as the jobs have inputs, and
+ * only an outage adds to the groups of a job.
+ */
+export class GroupCache {
+  readonly #known = new Map<string, { readonly groups: readonly InputGroup[]; readonly readAtMs: number }>();
+
+  async of(db: Database, jobIds: readonly string[]): Promise<readonly InputGroup[]> {
+    const nowMs = performance.now();
+    for (const [jobId, { readAtMs }] of this.#known) if (nowMs - readAtMs > GROUPS_AGE_MS) this.#known.delete(jobId);
+    const unknown = jobIds.filter((jobId) => !this.#known.has(jobId));
+    const rows = unknown.length === 0 ? [] : await queuedGroups(db).where('job_id', 'in', unknown).execute();
+    for (const [jobId, groups] of Map.groupBy(groupsOf(rows), (group) => group.jobId))
+      this.#known.set(jobId, { groups, readAtMs: nowMs });
+    return jobIds.flatMap((jobId) => this.#known.get(jobId)?.groups ?? []);
+  }
 }
 
 function queuedGroups(db: Database) {

@@ -13,10 +13,12 @@ import { recogniseFormat } from '#formats/formats.ts';
 import { placeholderWholeHash, planWholeHash } from '#formats/hard-binding.ts';
 import { beginsWithText } from '#formats/text-beginning.ts';
 import { unsupportedMediaType } from '#formats/unsupported-containers.ts';
+import { instanceIdOf } from '#provenance/instance-id.ts';
 import { type ManifestDraft, signAgainIfLarger } from '#provenance/manifest-author.ts';
 import { assetReadingOf } from '#provenance/official-reader.ts';
 import { stillMediaType } from '#provenance/still-media-type.ts';
 import { type DescribedFile, describeIngredient } from '../describe-ingredient.ts';
+import { earlierSidecar, type SidecarDestinations } from '../earlier-output.ts';
 import { assignRoles, givenOrigin, manifestRequestOf } from '../ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from '../operation.ts';
 import { readBack } from '../read-back.ts';
@@ -24,12 +26,6 @@ import { sidecarLeaves } from './sidecar-names.ts';
 
 /** The media type of bytes that tell nothing about themselves (RFC 2046 §4.5.1). */
 const ANY_BYTES = 'application/octet-stream';
-
-/** Destinations of an input that gets a sidecar; `copy` is null where the sidecar is the only output. */
-interface Destinations {
-  readonly copy: string | null;
-  readonly sidecar: string;
-}
 
 /** The staged outputs for them. */
 interface Staged {
@@ -41,7 +37,7 @@ interface Staged {
 interface SidecarSigning {
   readonly file: DescribedFile;
   readonly draft: ManifestDraft;
-  readonly destinations: Destinations;
+  readonly destinations: SidecarDestinations;
 }
 
 /**
@@ -64,8 +60,13 @@ export async function signSidecar(
   const ingredients = assignRoles(await describeIngredient(file, context), given);
   const request = manifestRequestOf(ingredients, work, services.manifestDefaults);
   const { mediaType } = file.layout;
-  const draft = await services.author.draft({ title: source.name, mediaType, ...request }, context.signal);
-  const outcome = await copyAndSign({ file, draft, destinations }, work, context, services);
+  const described = { title: source.name, mediaType, instanceId: instanceIdOf(work) };
+  const draft = await services.author.draft({ ...described, ...request }, context.signal);
+  const earlier = await earlierSidecar(destinations, file, work, context, services);
+  const outcome =
+    earlier === null
+      ? await copyAndSign({ file, draft, destinations }, work, context, services)
+      : { ...earlier, warnings: [] };
   return { ...outcome, warnings: [...ingredients.warnings, ...draft.warnings, ...outcome.warnings] };
 }
 
@@ -118,7 +119,7 @@ async function reserveDestinations(
   { output, params }: InputWork,
   context: InputContext,
   { outputs }: OperationServices,
-): Promise<Destinations> {
+): Promise<SidecarDestinations> {
   const leaves = sidecarLeaves(name, outputs.namingOf(output), (params as C2paParams).copy_source);
   const copy = leaves.copy === null ? null : outputs.fileDestination(output, leaves.copy);
   const sidecar = outputs.fileDestination(output, leaves.sidecar);

@@ -95,10 +95,22 @@ export class MessageQueue {
     if (inputs.length > 0) await this.#boss.insert(QUEUE, inputs.map(insertOf), this.#within(db));
   }
 
-  /** Leases up to `count` messages, none of the excluded groups. Every eighth time it prefers those of low priority. */
-  async fetch(db: Database, count: number, excluded: readonly InputGroup[]): Promise<readonly JobMessage[]> {
+  /** Returns the bounds on the priorities of the next fetch. Every eighth one prefers those of low priority. */
+  nextPriorities(): readonly number[] {
+    this.#fetches += 1;
+    const turn = this.#fetches / LOW_PRIORITY_INTERVAL;
+    return Number.isInteger(turn) ? lowPriorities(turn) : ANY_PRIORITIES;
+  }
+
+  /** Leases up to `count` messages, none of the excluded groups: within the first bound on priorities, then within the next. */
+  async fetch(
+    db: Database,
+    count: number,
+    excluded: readonly InputGroup[],
+    maxPriorities: readonly number[],
+  ): Promise<readonly JobMessage[]> {
     const messages: JobMessage[] = [];
-    for (const maxPriority of this.#nextPriorities()) {
+    for (const maxPriority of maxPriorities) {
       if (messages.length >= count) break;
       const jobs = await this.#boss.fetch<InputId>(QUEUE, {
         batchSize: count - messages.length,
@@ -149,12 +161,6 @@ export class MessageQueue {
 
   async #touchAll(messages: readonly JobMessage[]): Promise<number> {
     return affectedBy(await this.#boss.touch(QUEUE, messages.map(attemptOf)));
-  }
-
-  #nextPriorities(): readonly number[] {
-    this.#fetches += 1;
-    const turn = this.#fetches / LOW_PRIORITY_INTERVAL;
-    return Number.isInteger(turn) ? lowPriorities(turn) : ANY_PRIORITIES;
   }
 
   #within(db: Database) {

@@ -1,0 +1,19 @@
+import { createHash } from 'node:crypto';
+import type { StagingKey } from '#bytes/staged-name.ts';
+import { decodeCbor, onlyCbor, onlyChild, parseJumbf } from './jumbf.ts';
+
+/**
+ * Returns the identifier of the asset that an input becomes, a UUID of version 8 (RFC 9562). It is the same in every run of the
+ * input, so that a run recognizes the output of an earlier one whose result was lost.
+ */
+export function instanceIdOf({ jobId, inputIndex }: Pick<StagingKey, 'jobId' | 'inputIndex'>): string {
+  const hash = createHash('sha256').update(`${jobId} ${inputIndex}`).digest('hex');
+  const parts = [hash.slice(0, 8), hash.slice(8, 12), `8${hash.slice(13, 16)}`, `8${hash.slice(17, 20)}`];
+  return `xmp:iid:${[...parts, hash.slice(20, 32)].join('-')}`;
+}
+
+/** Tells whether the active manifest of a store is that of an input, by its identifier. */
+export function isManifestOf(store: Buffer, input: Pick<StagingKey, 'jobId' | 'inputIndex'>): boolean {
+  const claim = decodeCbor(onlyCbor(onlyChild(parseJumbf(store)?.children.at(-1), 'c2pa.claim.v2')));
+  return (claim as { readonly instanceID?: unknown } | undefined)?.instanceID === instanceIdOf(input);
+}
