@@ -1,5 +1,6 @@
 import { type ChildProcess, execFile, type SerializationType, spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, realpathSync, statSync } from 'node:fs';
+import { mkdir, realpath } from 'node:fs/promises';
 import { getCompileCacheDir } from 'node:module';
 import { constants } from 'node:os';
 import { dirname, join, sep } from 'node:path';
@@ -48,6 +49,7 @@ export interface LaunchOptions {
 export class Launcher {
   readonly #options: LauncherOptions;
   readonly #protections: Protections;
+  readonly #realPaths = new RealPaths();
 
   constructor(options: LauncherOptions = {}) {
     this.#options = options;
@@ -88,8 +90,8 @@ export class Launcher {
     const { hidden = [], readable = [] } = this.#options;
     const cache = workerCacheFolder();
     const folders = [...writable, ...(writable.length > 0 && cache !== null ? [cache] : [])];
-    for (const folder of folders) makeFolder(folder);
-    return [...limiting, ...bwrap, ...mountArguments({ writable: folders, hidden, readable }, environment), '--'];
+    const paths = { writable: this.#realPaths.of(folders, true), hidden, readable: this.#realPaths.of(readable, false) };
+    return [...limiting, ...bwrap, ...mountArguments(paths, environment), '--'];
   }
 
   #environmentFor({ environment = {}, s3 = false, writable }: LaunchOptions): NodeJS.ProcessEnv {
@@ -120,10 +122,40 @@ function workerCacheFolder(): string | null {
   return own === undefined ? null : join(dirname(own), 'workers');
 }
 
+/**
+ * Knows the real paths of folders, which may lie on a network file system that hangs. The first process waits for them; for later
+ * ones they are what the last look found, which nobody waits for, and of which one at a time holds a thread.
+ */
+class RealPaths {
+  readonly #known = new Map<string, string | undefined>();
+  #looking: Promise<void> | null = null;
+
+  /** Returns the real paths of those folders that are there. `make`: missing ones are created. */
+  of(folders: readonly string[], make: boolean): readonly string[] {
+    for (const folder of folders.filter((each) => !this.#known.has(each))) {
+      if (make) makeFolder(folder);
+      this.#known.set(folder, realPathOf(folder));
+    }
+    this.#looking ??= this.#look(folders, make).finally(() => {
+      this.#looking = null;
+    });
+    return folders.flatMap((folder) => this.#known.get(folder) ?? []);
+  }
+
+  async #look(folders: readonly string[], make: boolean): Promise<void> {
+    for (const folder of folders) {
+      if (make) await mkdir(folder, NEW_FOLDER).catch(() => undefined);
+      this.#known.set(folder, await realpath(folder).catch(() => undefined));
+    }
+  }
+}
+
+const NEW_FOLDER = { recursive: true, mode: 0o700 } as const;
+
 /** Creates a folder. Ignores failures: the process that writes there reports why it cannot. */
 function makeFolder(folder: string): void {
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    mkdirSync(folder, NEW_FOLDER);
   } catch {
     // See above.
   }
@@ -187,13 +219,16 @@ function childEnvironment(
   return Object.fromEntries(Object.entries(env).filter(([name]) => isPassedOn(name)));
 }
 
-/** The paths of a sandbox, absolute. Links are resolved here, and missing paths are ignored. */
+/** The paths of a sandbox, absolute. */
 interface SandboxPaths {
-  /** Folders that the process may write. Everything else is read-only. */
+  /** Folders that the process may write, without links. Everything else is read-only. */
   readonly writable: readonly string[];
-  /** Folders that stay readable inside hidden folders. */
+  /** Folders that stay readable inside hidden folders, without links. */
   readonly readable: readonly string[];
-  /** Files and folders that the process must not see: the signing key and the configuration. */
+  /**
+   * Files and folders that the process must not see: the signing key and the configuration. Links are resolved here, and missing
+   * paths are ignored.
+   */
   readonly hidden: readonly string[];
 }
 
@@ -241,9 +276,12 @@ const CODE_FOLDER = fileURLToPath(new URL('../..', import.meta.url));
 export function mountArguments(paths: SandboxPaths, environment: NodeJS.ProcessEnv): string[] {
   const hidden = [SOCKET_FOLDER, ...withSecretFolders(paths)];
   const named = FILE_VARIABLES.flatMap((name) => environment[name] ?? []).map(dirname);
-  const own: Mount[] = mountsOf([CODE_FOLDER, dirname(process.execPath)], 'read-only');
-  const kept: Mount[] = mountsOf([...NEEDED_SOCKET_FOLDERS, ...named, ...paths.readable], 'read-only');
-  const given = [...mountsOf(paths.writable, 'writable'), ...mountsOf(hidden, 'hidden')];
+  const own = realMountsOf([CODE_FOLDER, dirname(process.execPath)], 'read-only');
+  const kept = [
+    ...realMountsOf([...NEEDED_SOCKET_FOLDERS, ...named], 'read-only'),
+    ...mountsOf(paths.readable, 'read-only'),
+  ];
+  const given = [...mountsOf(paths.writable, 'writable'), ...realMountsOf(hidden, 'hidden')];
   const mounts = new Map([
     ...kept.filter(({ path }) => isInHidden(path, given)).map(byPath),
     ...own.filter(({ path }) => given.some((mount) => isBelow(path, mount.path))).map(byPath),
@@ -258,8 +296,15 @@ function isInHidden(path: string, mounts: readonly Mount[]): boolean {
   return around.sort((a, b) => depthOf(b.path) - depthOf(a.path))[0]?.as === 'hidden';
 }
 
-function mountsOf(paths: readonly string[], as: Mount['as']): Mount[] {
-  return paths.flatMap((path) => realPathOf(path) ?? []).map((path) => ({ path, as }));
+function mountsOf(paths: readonly string[], as: Mount['as']): readonly Mount[] {
+  return paths.map((path) => ({ path, as }));
+}
+
+function realMountsOf(paths: readonly string[], as: Mount['as']): readonly Mount[] {
+  return mountsOf(
+    paths.flatMap((path) => realPathOf(path) ?? []),
+    as,
+  );
 }
 
 function byPath(mount: Mount): [string, Mount] {
@@ -278,7 +323,8 @@ function argumentsOf({ path, as }: Mount): string[] {
  */
 function withSecretFolders({ hidden, writable, readable }: SandboxPaths): string[] {
   const secret = new Set(hidden.flatMap((path) => realPathOf(path) ?? []));
-  const needed = [...writable, ...readable, CODE_FOLDER, process.execPath].flatMap((path) => realPathOf(path) ?? []);
+  const own = [CODE_FOLDER, process.execPath].flatMap((path) => realPathOf(path) ?? []);
+  const needed = [...writable, ...readable, ...own];
   const holdsOnly = (folder: string, known: ReadonlySet<string>): boolean =>
     namesIn(folder).every((name) => known.has(realPathOf(join(folder, name)) ?? '')) &&
     !needed.some((path) => path === folder || isBelow(path, folder));

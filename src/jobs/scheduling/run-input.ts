@@ -139,6 +139,7 @@ export class InputRunner {
         ...request,
         identity: identityOf(request),
         leased: queue.isShared,
+        writesOutputFolder: run.lease.needs.includes('output_folder'),
         ...(unreservedFolder !== undefined && { unreservedFolder }),
       },
       {
