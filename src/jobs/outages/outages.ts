@@ -90,16 +90,19 @@ export class Outages {
   }
 
   /**
-   * Looks whether a folder hangs that an input needs which makes no progress. Returns its error where one cannot be used. A
-   * process that hangs in a network file system says nothing by itself.
+   * Looks whether a folder or bucket hangs that an input needs which makes no progress. Returns its error where one cannot be used.
    */
   async heldUpBy(needs: readonly string[]): Promise<AppError | null> {
     for (const id of needs) {
       const dependency = dependencyOf(id);
-      if (dependency === null || !FOLDERS.has(dependency.kind)) continue;
+      if (dependency === null || !MAY_HANG.has(dependency.kind)) continue;
       const problem = await this.#options.probes.problemOf(dependency);
       if (problem === null) continue;
-      const error = new AppError('FOLDER_HANGS', { problem });
+      const { name } = dependency;
+      const isBucket = BUCKETS.has(dependency.kind) && name !== undefined;
+      const error = isBucket
+        ? new AppError('S3_UNREACHABLE', { address: `s3://${name}`, problem })
+        : new AppError('FOLDER_HANGS', { problem });
       this.#begin(id, error);
       return error;
     }
@@ -226,7 +229,8 @@ export class Outages {
   }
 }
 
-const FOLDERS: ReadonlySet<DependencyKind> = new Set(['input_folder', 'output_folder', 'scratch_folder']);
+const BUCKETS: ReadonlySet<DependencyKind> = new Set(['input_bucket', 'output_bucket']);
+const MAY_HANG: ReadonlySet<DependencyKind> = new Set([...BUCKETS, 'input_folder', 'output_folder', 'scratch_folder']);
 
 /** Nothing is held back any more when more inputs than this could try at once. */
 const MAX_TRIALS = 8;
