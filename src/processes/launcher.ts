@@ -4,6 +4,7 @@ import { mkdir, realpath } from 'node:fs/promises';
 import { getCompileCacheDir } from 'node:module';
 import { constants } from 'node:os';
 import { dirname, join, sep } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { findProgram } from './find-program.ts';
 import {
@@ -59,6 +60,11 @@ export class Launcher {
   /** True where processes with writable folders run in a sandbox. */
   get hasSandbox(): boolean {
     return this.#protections.bwrap.length > 0;
+  }
+
+  /** Looks at the folders of sandboxes again, which may have been made or moved. To be called before a sandboxed process is started. */
+  lookAtFolders(): Promise<void> {
+    return this.#realPaths.look();
   }
 
   /**
@@ -124,31 +130,42 @@ function workerCacheFolder(): string | null {
 
 /**
  * Knows the real paths of folders, which may lie on a network file system that hangs. The first process waits for them; for later
- * ones they are what the last look found, which nobody waits for, and of which one at a time holds a thread.
+ * ones they are as the last look found them, of which one at a time holds a thread.
  */
 class RealPaths {
-  readonly #known = new Map<string, string | undefined>();
+  readonly #known = new Map<string, { readonly make: boolean; readonly path: string | undefined }>();
   #looking: Promise<void> | null = null;
 
   /** Returns the real paths of those folders that are there. `make`: missing ones are created. */
   of(folders: readonly string[], make: boolean): readonly string[] {
     for (const folder of folders.filter((each) => !this.#known.has(each))) {
       if (make) makeFolder(folder);
-      this.#known.set(folder, realPathOf(folder));
+      this.#known.set(folder, { make, path: realPathOf(folder) });
     }
-    this.#looking ??= this.#look(folders, make).finally(() => {
-      this.#looking = null;
-    });
-    return folders.flatMap((folder) => this.#known.get(folder) ?? []);
+    return folders.flatMap((folder) => this.#known.get(folder)?.path ?? []);
   }
 
-  async #look(folders: readonly string[], make: boolean): Promise<void> {
-    for (const folder of folders) {
+  /** Looks again. Resolves when that is done, or after a bound. */
+  async look(): Promise<void> {
+    this.#looking ??= this.#lookAtAll().finally(() => {
+      this.#looking = null;
+    });
+    const elapsed = new AbortController();
+    const bound = sleep(LOOK_BOUND_MS, undefined, { signal: elapsed.signal }).catch(() => undefined);
+    await Promise.race([this.#looking, bound]);
+    elapsed.abort();
+  }
+
+  async #lookAtAll(): Promise<void> {
+    for (const [folder, { make }] of [...this.#known]) {
       if (make) await mkdir(folder, NEW_FOLDER).catch(() => undefined);
-      this.#known.set(folder, await realpath(folder).catch(() => undefined));
+      this.#known.set(folder, { make, path: await realpath(folder).catch(() => undefined) });
     }
   }
 }
+
+/** The time after which a folder counts as hanging, in milliseconds: a process starts with what was known of it. */
+const LOOK_BOUND_MS = 1_000;
 
 const NEW_FOLDER = { recursive: true, mode: 0o700 } as const;
 

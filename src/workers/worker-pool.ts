@@ -122,6 +122,7 @@ export class WorkerPool {
    * within a bound.
    */
   async #startWhenPermitted(): Promise<WorkerProcess | Error> {
+    await this.#options.launcher?.lookAtFolders();
     while (this.#all.size >= this.#limit) {
       assert(this.#retiring.size > 0, 'an input is run only where a worker is free for it');
       await Promise.race([...this.#retiring].map((worker) => worker.exited));

@@ -3,7 +3,7 @@ import type { LeasedInput } from '../store/job-store.ts';
 import type { Outages } from './outages.ts';
 
 /** The time without progress after which the folders and buckets of an input are tried, in milliseconds. */
-const SILENCE_MS = 10_000;
+const SILENCE_MS = 5_000;
 
 /** A run that may hang. */
 interface WatchedRun {

@@ -38,6 +38,7 @@ interface OpenOutage extends Outage {
   allowed: number;
   /** Probes and trials that failed. */
   failures: number;
+  /** By the monotonic clock. */
   reportedAtMs: number;
   timer: NodeJS.Timeout | undefined;
 }
@@ -182,7 +183,7 @@ export class Outages {
       const sinceMs = Date.now();
       const outage: OpenOutage = {
         ...{ dependency, error: error.toData(), sinceMs, allowed: 0, failures: 0 },
-        ...{ reportedAtMs: sinceMs, timer: undefined },
+        ...{ reportedAtMs: performance.now(), timer: undefined },
       };
       this.#open.set(dependency, outage);
       this.#options.log.warn({ dependency, reason: error.reason, problem: error.message }, BEGUN);
@@ -215,8 +216,8 @@ export class Outages {
   /** Probes again after a probe, or the input that went first, met a problem. */
   #goOn(outage: OpenOutage, problem: string): void {
     const { dependency, error, sinceMs } = outage;
-    if (Date.now() - outage.reportedAtMs >= REPORT_INTERVAL_MS) {
-      outage.reportedAtMs = Date.now();
+    if (performance.now() - outage.reportedAtMs >= REPORT_INTERVAL_MS) {
+      outage.reportedAtMs = performance.now();
       this.#options.log.warn({ dependency, reason: error.reason, problem, since: new Date(sinceMs) }, GOES_ON);
     }
     this.#probeLater(outage);
