@@ -96,7 +96,11 @@ export class Launcher {
     const { hidden = [], readable = [] } = this.#options;
     const cache = workerCacheFolder();
     const folders = [...writable, ...(writable.length > 0 && cache !== null ? [cache] : [])];
-    const paths = { writable: this.#realPaths.of(folders, true), hidden, readable: this.#realPaths.of(readable, false) };
+    const paths = {
+      writable: this.#realPaths.of(folders, true),
+      hidden,
+      readable: this.#realPaths.of(readable, false),
+    };
     return [...limiting, ...bwrap, ...mountArguments(paths, environment), '--'];
   }
 

@@ -67,6 +67,18 @@ describe('an outage', () => {
     assert.deepEqual(outages.list(), []);
   });
 
+  test('begins where an input that makes no progress needs a bucket or folder of which a probe fails', async () => {
+    for (const [id, reason] of [
+      ['output_bucket:media', 'S3_UNREACHABLE'],
+      ['output_folder', 'FOLDER_HANGS'],
+    ] as const) {
+      const { outages } = outagesOf(new Set([id]));
+      assert.equal((await outages.heldUpBy(['signer', id]))?.reason, reason);
+      assert.deepEqual(outages.bounds([]).withoutDependencies, [id]);
+      outages.stop();
+    }
+  });
+
   test('begins where one input after the other does not fit, although a probe does, and each waits alone', async () => {
     const { outages } = outagesOf(new Set());
     await outages.meet(FULL, ['output_folder']);
