@@ -9,8 +9,8 @@ import type { Launcher } from '#processes/launcher.ts';
 import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
 import { probeSigning } from '#provenance/start-signer.ts';
 
-/** A bucket that does not answer is asked again and again within a request, so a probe takes longer than one. */
-const BUCKET_BOUND_MS = 60_000;
+/** A request is repeated for some 6 seconds; a bucket that says nothing for longer does not answer. */
+const BUCKET_BOUND_MS = 10_000;
 
 /** Authorities take money for time-stamps. */
 const TIME_STAMP_INTERVAL_MS = 5 * 60_000;

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { extname } from 'node:path';
 import type { StagingKey } from '#bytes/staged-name.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
@@ -105,8 +104,11 @@ async function listOne(reader: S3Reader, bucket: string): Promise<string[]> {
   return [];
 }
 
+/** One name for all probes: one that is killed before it deletes the object leaves it to the next. */
+const PROBE_NAME = 'attestream-write-probe';
+
 async function probe(writer: S3Writer, bucket: string, basePrefix: string): Promise<void> {
-  const key = [...(basePrefix === '' ? [] : [basePrefix]), `attestream-write-probe-${randomUUID()}`].join('/');
+  const key = [...(basePrefix === '' ? [] : [basePrefix]), PROBE_NAME].join('/');
   try {
     await writer.put({ bucket, key }, new Uint8Array(), 'text/plain');
     await writer.deleteObjects(bucket, [{ key }]);

@@ -1,8 +1,10 @@
 import { type ChildProcess, execFile, type SerializationType, spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, realpathSync, statSync } from 'node:fs';
+import { mkdir, realpath } from 'node:fs/promises';
 import { getCompileCacheDir } from 'node:module';
 import { constants } from 'node:os';
 import { dirname, join, sep } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { findProgram } from './find-program.ts';
 import {
@@ -48,6 +50,7 @@ export interface LaunchOptions {
 export class Launcher {
   readonly #options: LauncherOptions;
   readonly #protections: Protections;
+  readonly #realPaths = new RealPaths();
 
   constructor(options: LauncherOptions = {}) {
     this.#options = options;
@@ -57,6 +60,11 @@ export class Launcher {
   /** True where processes with writable folders run in a sandbox. */
   get hasSandbox(): boolean {
     return this.#protections.bwrap.length > 0;
+  }
+
+  /** Looks at the folders of sandboxes again, which may have been made or moved. To be called before a sandboxed process is started. */
+  lookAtFolders(): Promise<void> {
+    return this.#realPaths.look();
   }
 
   /**
@@ -88,8 +96,12 @@ export class Launcher {
     const { hidden = [], readable = [] } = this.#options;
     const cache = workerCacheFolder();
     const folders = [...writable, ...(writable.length > 0 && cache !== null ? [cache] : [])];
-    for (const folder of folders) makeFolder(folder);
-    return [...limiting, ...bwrap, ...mountArguments({ writable: folders, hidden, readable }, environment), '--'];
+    const paths = {
+      writable: this.#realPaths.of(folders, true),
+      hidden,
+      readable: this.#realPaths.of(readable, false),
+    };
+    return [...limiting, ...bwrap, ...mountArguments(paths, environment), '--'];
   }
 
   #environmentFor({ environment = {}, s3 = false, writable }: LaunchOptions): NodeJS.ProcessEnv {
@@ -120,10 +132,51 @@ function workerCacheFolder(): string | null {
   return own === undefined ? null : join(dirname(own), 'workers');
 }
 
+/**
+ * Knows the real paths of folders, which may lie on a network file system that hangs. The first process waits for them; for later
+ * ones they are as the last look found them, of which one at a time holds a thread.
+ */
+class RealPaths {
+  readonly #known = new Map<string, { readonly make: boolean; readonly path: string | undefined }>();
+  #looking: Promise<void> | null = null;
+
+  /** Returns the real paths of those folders that are there. `make`: missing ones are created. */
+  of(folders: readonly string[], make: boolean): readonly string[] {
+    for (const folder of folders.filter((each) => !this.#known.has(each))) {
+      if (make) makeFolder(folder);
+      this.#known.set(folder, { make, path: realPathOf(folder) });
+    }
+    return folders.flatMap((folder) => this.#known.get(folder)?.path ?? []);
+  }
+
+  /** Looks again. Resolves when that is done, or after a bound. */
+  async look(): Promise<void> {
+    this.#looking ??= this.#lookAtAll().finally(() => {
+      this.#looking = null;
+    });
+    const elapsed = new AbortController();
+    const bound = sleep(LOOK_BOUND_MS, undefined, { signal: elapsed.signal }).catch(() => undefined);
+    await Promise.race([this.#looking, bound]);
+    elapsed.abort();
+  }
+
+  async #lookAtAll(): Promise<void> {
+    for (const [folder, { make }] of [...this.#known]) {
+      if (make) await mkdir(folder, NEW_FOLDER).catch(() => undefined);
+      this.#known.set(folder, { make, path: await realpath(folder).catch(() => undefined) });
+    }
+  }
+}
+
+/** The time after which a folder counts as hanging, in milliseconds: a process starts with what was known of it. */
+const LOOK_BOUND_MS = 1_000;
+
+const NEW_FOLDER = { recursive: true, mode: 0o700 } as const;
+
 /** Creates a folder. Ignores failures: the process that writes there reports why it cannot. */
 function makeFolder(folder: string): void {
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    mkdirSync(folder, NEW_FOLDER);
   } catch {
     // See above.
   }
@@ -187,13 +240,16 @@ function childEnvironment(
   return Object.fromEntries(Object.entries(env).filter(([name]) => isPassedOn(name)));
 }
 
-/** The paths of a sandbox, absolute. Links are resolved here, and missing paths are ignored. */
+/** The paths of a sandbox, absolute. */
 interface SandboxPaths {
-  /** Folders that the process may write. Everything else is read-only. */
+  /** Folders that the process may write, without links. Everything else is read-only. */
   readonly writable: readonly string[];
-  /** Folders that stay readable inside hidden folders. */
+  /** Folders that stay readable inside hidden folders, without links. */
   readonly readable: readonly string[];
-  /** Files and folders that the process must not see: the signing key and the configuration. */
+  /**
+   * Files and folders that the process must not see: the signing key and the configuration. Links are resolved here, and missing
+   * paths are ignored.
+   */
   readonly hidden: readonly string[];
 }
 
@@ -241,9 +297,12 @@ const CODE_FOLDER = fileURLToPath(new URL('../..', import.meta.url));
 export function mountArguments(paths: SandboxPaths, environment: NodeJS.ProcessEnv): string[] {
   const hidden = [SOCKET_FOLDER, ...withSecretFolders(paths)];
   const named = FILE_VARIABLES.flatMap((name) => environment[name] ?? []).map(dirname);
-  const own: Mount[] = mountsOf([CODE_FOLDER, dirname(process.execPath)], 'read-only');
-  const kept: Mount[] = mountsOf([...NEEDED_SOCKET_FOLDERS, ...named, ...paths.readable], 'read-only');
-  const given = [...mountsOf(paths.writable, 'writable'), ...mountsOf(hidden, 'hidden')];
+  const own = realMountsOf([CODE_FOLDER, dirname(process.execPath)], 'read-only');
+  const kept = [
+    ...realMountsOf([...NEEDED_SOCKET_FOLDERS, ...named], 'read-only'),
+    ...mountsOf(paths.readable, 'read-only'),
+  ];
+  const given = [...mountsOf(paths.writable, 'writable'), ...realMountsOf(hidden, 'hidden')];
   const mounts = new Map([
     ...kept.filter(({ path }) => isInHidden(path, given)).map(byPath),
     ...own.filter(({ path }) => given.some((mount) => isBelow(path, mount.path))).map(byPath),
@@ -258,8 +317,15 @@ function isInHidden(path: string, mounts: readonly Mount[]): boolean {
   return around.sort((a, b) => depthOf(b.path) - depthOf(a.path))[0]?.as === 'hidden';
 }
 
-function mountsOf(paths: readonly string[], as: Mount['as']): Mount[] {
-  return paths.flatMap((path) => realPathOf(path) ?? []).map((path) => ({ path, as }));
+function mountsOf(paths: readonly string[], as: Mount['as']): readonly Mount[] {
+  return paths.map((path) => ({ path, as }));
+}
+
+function realMountsOf(paths: readonly string[], as: Mount['as']): readonly Mount[] {
+  return mountsOf(
+    paths.flatMap((path) => realPathOf(path) ?? []),
+    as,
+  );
 }
 
 function byPath(mount: Mount): [string, Mount] {
@@ -278,7 +344,8 @@ function argumentsOf({ path, as }: Mount): string[] {
  */
 function withSecretFolders({ hidden, writable, readable }: SandboxPaths): string[] {
   const secret = new Set(hidden.flatMap((path) => realPathOf(path) ?? []));
-  const needed = [...writable, ...readable, CODE_FOLDER, process.execPath].flatMap((path) => realPathOf(path) ?? []);
+  const own = [CODE_FOLDER, process.execPath].flatMap((path) => realPathOf(path) ?? []);
+  const needed = [...writable, ...readable, ...own];
   const holdsOnly = (folder: string, known: ReadonlySet<string>): boolean =>
     namesIn(folder).every((name) => known.has(realPathOf(join(folder, name)) ?? '')) &&
     !needed.some((path) => path === folder || isBelow(path, folder));

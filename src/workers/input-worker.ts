@@ -138,7 +138,7 @@ class InputWorker {
     this.#aborts.set(run, abort);
     const track = new InputTrack(run);
     try {
-      if (this.#folders.haveChanged()) return this.#returnInput(track);
+      if (this.#folders.haveChanged(this.#foldersLeftAlone(order))) return this.#returnInput(track);
       const outcome = await this.#runInScratch(order, track, abort.signal);
       answer({ type: 'succeeded', outcome, state: this.#state(track) });
     } catch (error) {
@@ -153,6 +153,11 @@ class InputWorker {
   #returnInput(track: InputTrack): void {
     this.#tainted = true;
     answer({ type: 'not-begun', state: this.#state(track) });
+  }
+
+  /** An input that writes no output is not held up by a folder of outputs that hangs. */
+  #foldersLeftAlone({ writesOutputFolder }: InputOrder): readonly string[] {
+    return this.#config === null || writesOutputFolder ? [] : [this.#config.output_sinks.local.base_dir];
   }
 
   async #runInScratch(order: InputOrder, track: InputTrack, signal: AbortSignal): Promise<OperationOutcome> {
@@ -214,13 +219,16 @@ class MountedFolders {
     this.#known = new Map(folders.map((folder) => [folder, identityOf(folder)]));
   }
 
-  /** Tells whether an input needs a new sandbox. Never true of the first input for a folder that is still missing. */
-  haveChanged(): boolean {
+  /**
+   * Tells whether an input needs a new sandbox: it does not use the folders of `leftAlone`. Never true of the first input for a
+   * folder that is still missing.
+   */
+  haveChanged(leftAlone: readonly string[]): boolean {
     const mayBeMade = this.#wasAsked;
     this.#wasAsked = true;
-    return [...this.#known].some(
-      ([folder, identity]) => identityOf(folder) !== identity || (identity === '' && mayBeMade),
-    );
+    return [...this.#known]
+      .filter(([folder]) => !leftAlone.includes(folder))
+      .some(([folder, identity]) => identityOf(folder) !== identity || (identity === '' && mayBeMade));
   }
 }
 

@@ -119,9 +119,12 @@ export class WorkerPool {
 
   /**
    * Starts a worker as soon as the limit permits: one that was asked to exit may still hold its memory, and exits
-   * within a bound.
+   * within a bound. Returns one that gets idle while the folders are looked at.
    */
   async #startWhenPermitted(): Promise<WorkerProcess | Error> {
+    await this.#options.launcher?.lookAtFolders();
+    const idle = this.#takeIdle();
+    if (idle !== undefined) return idle;
     while (this.#all.size >= this.#limit) {
       assert(this.#retiring.size > 0, 'an input is run only where a worker is free for it');
       await Promise.race([...this.#retiring].map((worker) => worker.exited));

@@ -18,6 +18,8 @@ export interface InputOrder {
   readonly paramsJson: string;
   /** True when the worker has to ask before it commits, because the lease may expire. */
   readonly leased: boolean;
+  /** True where it writes to the folder of outputs (`output_sinks.local.base_dir`). */
+  readonly writesOutputFolder: boolean;
   /** A folder that files may be written into without reserving them: messages between processes are dear. */
   readonly unreservedFolder?: string;
 }

@@ -67,6 +67,29 @@ describe('an outage', () => {
     assert.deepEqual(outages.list(), []);
   });
 
+  test('begins where an input that makes no progress needs a bucket or folder of which a probe fails', async () => {
+    for (const [id, reason] of [
+      ['output_bucket:media', 'S3_UNREACHABLE'],
+      ['output_folder', 'FOLDER_HANGS'],
+    ] as const) {
+      const { outages } = outagesOf(new Set([id]));
+      assert.equal((await outages.heldUpBy(['signer', id]))?.reason, reason);
+      assert.deepEqual(outages.bounds([]).withoutDependencies, [id]);
+      outages.stop();
+    }
+  });
+
+  test('begins where one input after the other does not fit, although a probe does, and each waits alone', async () => {
+    const { outages } = outagesOf(new Set());
+    await outages.meet(FULL, ['output_folder']);
+    assert.deepEqual(await outages.meet(FULL, ['output_folder']), { dependency: 'output_folder', pauseMs: 30_000 });
+    assert.deepEqual(outages.bounds([]).withoutDependencies, ['output_folder']);
+    await until(() => outages.bounds([]).count === 1);
+    outages.passed(['output_folder']);
+    await outages.meet(FULL, ['output_folder']);
+    assert.deepEqual(outages.bounds([]).withoutDependencies, []);
+  });
+
   test('ends with one input that goes first, then twice as many with each that succeeds', async () => {
     const away = new Set(['signer']);
     const { outages, changes } = outagesOf(away);

@@ -2,21 +2,24 @@ import type { AppError } from '#errors/app-error.ts';
 import type { LeasedInput } from '../store/job-store.ts';
 import type { Outages } from './outages.ts';
 
-/** The time without progress after which the folders of an input are tried, in milliseconds. */
-const SILENCE_MS = 10_000;
+/** The time without progress after which the folders and buckets of an input are tried, in milliseconds. */
+const SILENCE_MS = 5_000;
 
 /** A run that may hang. */
 interface WatchedRun {
   readonly lease: Pick<LeasedInput, 'needs'>;
   /** Milliseconds without progress. */
   readonly idleMs: number;
-  /** The error of the folder because of which it was stopped; null where none was. */
+  /** The error of the dependency because of which it was stopped; null where none was. */
   readonly heldUpBy: AppError | null;
   /** Stops the run. */
   holdUp(error: AppError): void;
 }
 
-/** Stops inputs that make no progress because a folder hangs: a process in a dead network file system says nothing itself. */
+/**
+ * Stops inputs that make no progress because a folder or bucket hangs: a process in a dead network file system says nothing itself,
+ * and one that waits for a silent server does so after minutes.
+ */
 export class HangWatch {
   readonly #runs: ReadonlySet<WatchedRun>;
   readonly #outages: Outages;

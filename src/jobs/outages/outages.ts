@@ -38,6 +38,7 @@ interface OpenOutage extends Outage {
   allowed: number;
   /** Probes and trials that failed. */
   failures: number;
+  /** By the monotonic clock. */
   reportedAtMs: number;
   timer: NodeJS.Timeout | undefined;
 }
@@ -60,6 +61,8 @@ interface OutagesOptions {
 export class Outages {
   readonly #options: OutagesOptions;
   readonly #open = new Map<string, OpenOutage>();
+  /** Disks on which an input did not fit, and none has been written since. */
+  readonly #unfit = new Set<string>();
   #isStopped = false;
 
   constructor(options: OutagesOptions) {
@@ -88,16 +91,19 @@ export class Outages {
   }
 
   /**
-   * Looks whether a folder hangs that an input needs which makes no progress. Returns its error where one cannot be used. A
-   * process that hangs in a network file system says nothing by itself.
+   * Looks whether a folder or bucket hangs that an input needs which makes no progress. Returns its error where one cannot be used.
    */
   async heldUpBy(needs: readonly string[]): Promise<AppError | null> {
     for (const id of needs) {
       const dependency = dependencyOf(id);
-      if (dependency === null || !FOLDERS.has(dependency.kind)) continue;
+      if (dependency === null || !MAY_HANG.has(dependency.kind)) continue;
       const problem = await this.#options.probes.problemOf(dependency);
       if (problem === null) continue;
-      const error = new AppError('FOLDER_HANGS', { problem });
+      const { name } = dependency;
+      const isBucket = BUCKETS.has(dependency.kind) && name !== undefined;
+      const error = isBucket
+        ? new AppError('S3_UNREACHABLE', { address: `s3://${name}`, problem })
+        : new AppError('FOLDER_HANGS', { problem });
       this.#begin(id, error);
       return error;
     }
@@ -107,6 +113,7 @@ export class Outages {
   /** Records that an input succeeded, and so used what it needs. */
   passed(needs: readonly string[]): void {
     for (const dependency of needs) {
+      this.#unfit.delete(dependency);
       const outage = this.#open.get(dependency);
       if (outage === undefined || outage.allowed === 0) continue;
       if (outage.allowed === 1)
@@ -150,11 +157,16 @@ export class Outages {
     for (const { timer } of this.#open.values()) clearTimeout(timer);
   }
 
-  /** An input that does not fit waits by itself while smaller ones do. */
+  /**
+   * An input that does not fit waits by itself while smaller ones do. A second one that does not fit, with none that did in between,
+   * begins an outage, although the file of a probe fits: it waits by itself, too, so that the next trial is another input's.
+   */
   async #meetFullDisk(error: AppError, [dependency]: readonly string[]): Promise<Meeting | null> {
     if (dependency === undefined) return null;
-    const isFull = (await this.#problemOf(dependency)) !== null;
-    return isFull ? this.#begin(dependency, error) : { dependency, pauseMs: FIT_PAUSE_MS };
+    if ((await this.#problemOf(dependency)) !== null) return this.#begin(dependency, error);
+    if (this.#unfit.has(dependency)) this.#begin(dependency, error);
+    this.#unfit.add(dependency);
+    return { dependency, pauseMs: FIT_PAUSE_MS };
   }
 
   async #firstFailing(causes: readonly string[]): Promise<string | undefined> {
@@ -171,14 +183,14 @@ export class Outages {
       const sinceMs = Date.now();
       const outage: OpenOutage = {
         ...{ dependency, error: error.toData(), sinceMs, allowed: 0, failures: 0 },
-        ...{ reportedAtMs: sinceMs, timer: undefined },
+        ...{ reportedAtMs: performance.now(), timer: undefined },
       };
       this.#open.set(dependency, outage);
       this.#options.log.warn({ dependency, reason: error.reason, problem: error.message }, BEGUN);
       this.#probeLater(outage);
     } else if (known.allowed > 0) {
       known.allowed = 0;
-      this.#probeLater(known);
+      this.#goOn(known, error.message);
     }
     return { dependency, pauseMs: null };
   }
@@ -194,21 +206,21 @@ export class Outages {
   }
 
   async #probe(outage: OpenOutage): Promise<void> {
-    const { log, changed } = this.#options;
+    const problem = await this.#problemOf(outage.dependency);
+    if (problem === null) outage.allowed = 1;
+    else this.#goOn(outage, problem);
+    // Also where it goes on: inputs that have waited for too long fail.
+    this.#options.changed();
+  }
+
+  /** Probes again after a probe, or the input that went first, met a problem. */
+  #goOn(outage: OpenOutage, problem: string): void {
     const { dependency, error, sinceMs } = outage;
-    const problem = await this.#problemOf(dependency);
-    if (problem === null) {
-      outage.allowed = 1;
-      changed();
-      return;
-    }
-    if (Date.now() - outage.reportedAtMs >= REPORT_INTERVAL_MS) {
-      outage.reportedAtMs = Date.now();
-      log.warn({ dependency, reason: error.reason, problem, since: new Date(sinceMs) }, GOES_ON);
+    if (performance.now() - outage.reportedAtMs >= REPORT_INTERVAL_MS) {
+      outage.reportedAtMs = performance.now();
+      this.#options.log.warn({ dependency, reason: error.reason, problem, since: new Date(sinceMs) }, GOES_ON);
     }
     this.#probeLater(outage);
-    // Inputs that have waited for too long fail.
-    changed();
   }
 
   /** A dependency of another release cannot be probed: inputs try it. */
@@ -218,7 +230,8 @@ export class Outages {
   }
 }
 
-const FOLDERS: ReadonlySet<DependencyKind> = new Set(['input_folder', 'output_folder', 'scratch_folder']);
+const BUCKETS: ReadonlySet<DependencyKind> = new Set(['input_bucket', 'output_bucket']);
+const MAY_HANG: ReadonlySet<DependencyKind> = new Set([...BUCKETS, 'input_folder', 'output_folder', 'scratch_folder']);
 
 /** Nothing is held back any more when more inputs than this could try at once. */
 const MAX_TRIALS = 8;

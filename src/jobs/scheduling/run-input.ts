@@ -21,7 +21,7 @@ const CANCELLED = Symbol('cancelled');
 export class InputRun {
   readonly lease: LeasedInput;
   readonly abort = new AbortController();
-  /** The error of the folder that hangs, because of which it was stopped; null where none was. */
+  /** The error of the dependency that hangs, because of which it was stopped; null where none was. */
   heldUpBy: AppError | null = null;
   #progress: ByteProgress = NO_PROGRESS;
   #progressedAtMs = performance.now();
@@ -48,7 +48,7 @@ export class InputRun {
     return performance.now() - this.#progressedAtMs;
   }
 
-  /** Stops the run because a folder hangs that it needs. */
+  /** Stops the run because a dependency hangs that it needs. */
   holdUp(error: AppError): void {
     this.heldUpBy = error;
     this.abort.abort(error);
@@ -101,11 +101,13 @@ export class InputRunner {
     const { lease } = run;
     const startedAtMs = Date.now();
     const result = await this.#runInWorker(run, request, awaitsSignature);
-    // The service must not touch a folder that hangs: the next start clears it.
-    if (MAY_LEAVE_STAGINGS.has(result.type) && run.heldUpBy === null) await clearStagings(lease);
     const failure = 'error' in result && result.error !== null ? AppError.fromData(result.error) : null;
     const error = failure ?? (result.type === 'aborted' ? run.heldUpBy : null);
-    const end = (await this.#waitingFor(error, lease)) ?? this.#endOf(run, result);
+    // Before the rest, which may take long while a bucket is away.
+    const waiting = await this.#waitingFor(error, lease);
+    // The service must not use what hangs: the next start clears it.
+    if (MAY_LEAVE_STAGINGS.has(result.type) && run.heldUpBy === null) await clearStagings(lease);
+    const end = waiting ?? this.#endOf(run, result);
     runEnded(reportOf({ lease, request, startedAtMs, end, result, progress: run.progress }));
     if ('entry' in end && end.entry.status === 'succeeded') outages.passed(lease.needs);
     if ('entry' in end ? end.entry.status !== 'failed' : end.reason !== 'outage') return end;
@@ -139,6 +141,7 @@ export class InputRunner {
         ...request,
         identity: identityOf(request),
         leased: queue.isShared,
+        writesOutputFolder: run.lease.needs.includes('output_folder'),
         ...(unreservedFolder !== undefined && { unreservedFolder }),
       },
       {

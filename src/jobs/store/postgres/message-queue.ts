@@ -49,10 +49,12 @@ export interface JobMessage extends InputId {
 export class MessageQueue {
   readonly #boss: PgBoss;
   readonly #fromKysely: typeof import('pg-boss').fromKysely;
+  readonly #address: string;
   #fetches = 0;
 
-  private constructor(boss: PgBoss, fromKysely: typeof import('pg-boss').fromKysely) {
+  private constructor(boss: PgBoss, fromKysely: typeof import('pg-boss').fromKysely, address: string) {
     this.#boss = boss;
+    this.#address = address;
     this.#fromKysely = fromKysely;
   }
 
@@ -87,7 +89,7 @@ export class MessageQueue {
       await stop(boss);
       throw error;
     }
-    return new MessageQueue(boss, fromKysely);
+    return new MessageQueue(boss, fromKysely, database.address);
   }
 
   /** Sends messages of inputs. */
@@ -160,7 +162,11 @@ export class MessageQueue {
   }
 
   async #touchAll(messages: readonly JobMessage[]): Promise<number> {
-    return affectedBy(await this.#boss.touch(QUEUE, messages.map(attemptOf)));
+    try {
+      return affectedBy(await this.#boss.touch(QUEUE, messages.map(attemptOf)));
+    } catch (error) {
+      throw databaseError(this.#address, error);
+    }
   }
 
   #within(db: Database) {
