@@ -99,7 +99,8 @@ type RetryStrategy = Extract<S3ClientConfig['retryStrategy'], { refreshRetryToke
 type RetryToken = Awaited<ReturnType<RetryStrategy['acquireInitialRetryToken']>>;
 type Failure = Parameters<RetryStrategy['refreshRetryTokenForRetry']>[1];
 
-/** Attempts at a request, within some 6 seconds. An outage that lasts longer is told and waited for by the service, not here. */
+/** Attempts at a request to a busy server, which may be busy for many seconds, and after any other transient error. */
+const MAX_ATTEMPTS_WHILE_BUSY = 7;
 const MAX_ATTEMPTS = 5;
 
 /** The pause before a retry doubles up to this, with a jitter of a half. */
@@ -141,9 +142,14 @@ function tokenOf(count: number, delayMs: number): RetryToken {
   return { getRetryCount: () => count, getRetryDelay: () => delayMs };
 }
 
-function attemptsFor({ error, errorType }: Failure): number {
-  const isConflict = (error as { name?: string } | undefined)?.name === CONFLICT_CODE;
-  return errorType === 'CLIENT_ERROR' && !isConflict ? 1 : MAX_ATTEMPTS;
+function attemptsFor(failure: Failure): number {
+  if (isBusy(failure)) return MAX_ATTEMPTS_WHILE_BUSY;
+  return failure.errorType === 'CLIENT_ERROR' ? 1 : MAX_ATTEMPTS;
+}
+
+function isBusy({ error, errorType }: Failure): boolean {
+  const { name, $metadata } = (error ?? {}) as { name?: string; $metadata?: { httpStatusCode?: number } };
+  return errorType === 'THROTTLING' || $metadata?.httpStatusCode === 503 || name === CONFLICT_CODE;
 }
 
 /** Returns the pause after the attempt number `made`, in milliseconds. */
