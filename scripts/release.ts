@@ -1,56 +1,53 @@
-// `npm run release -- VERSION [--date YYYY-MM-DD]`: moves the files of changelog/unreleased into CHANGELOG.md, under the version and
-// its date, and sets the version of the package. Prints what is left to do.
+// `npm run release`: writes release/, or the folder that is given: the package to install, what it holds (CycloneDX), and its licences.
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { RELEASE } from '#config/release.ts';
+import { billOfMaterials, licenceList } from './bill-of-materials.ts';
+import { build } from './build.ts';
+import { bundledPackages, copiedPackages, filesOf, ROOT, SDK, sdkManifest } from './packages-of-release.ts';
 
-/** The sections of a release, each with the start of the names of its files (https://keepachangelog.com/en/1.1.0/). */
-const SECTIONS = ['added', 'changed', 'deprecated', 'removed', 'fixed', 'security'] as const;
-const VERSION = /^\d+\.\d+\.\d+$/;
-const LAST_RELEASE = /^## /m;
+const target = resolve(process.argv[2] ?? join(ROOT, 'release'));
+const name = `attestream-${RELEASE.version}`;
+const bundled = bundledPackages();
+const packages = [...bundled, ...copiedPackages()].sort((a, b) => a.path.localeCompare(b.path));
 
-/** A change that no release has: the name of its file, such as `fixed-empty-folders.md`, and its text. */
-export interface Change {
-  readonly name: string;
-  readonly text: string;
+mkdirSync(target, { recursive: true });
+const staged = mkdtempSync(join(tmpdir(), 'attestream-release-'));
+try {
+  build(staged);
+  const manifest = join('node_modules', SDK, 'package.json');
+  mkdirSync(dirname(join(staged, manifest)), { recursive: true });
+  writeFileSync(join(staged, manifest), JSON.stringify(sdkManifest(), null, 2));
+  pack(
+    staged,
+    bundled.flatMap(filesOf).filter((file) => file !== manifest),
+  );
+} finally {
+  rmSync(staged, { recursive: true });
 }
+writeFileSync(join(target, `${name}.cdx.json`), `${JSON.stringify(billOfMaterials(packages), null, 2)}\n`);
+writeFileSync(join(target, `${name}.licences.md`), licenceList(`${name}.tgz`, packages));
+for (const extension of ['tgz', 'cdx.json', 'licences.md']) console.log(join(target, `${name}.${extension}`));
 
-/** Returns the changelog with a further release in front of the others. Throws for a file whose name begins with no section. */
-export function withRelease(changelog: string, title: string, changes: readonly Change[]): string {
-  const stray = changes.find(({ name }) => !SECTIONS.some((section) => name.startsWith(`${section}-`)));
-  if (stray !== undefined) throw new Error(`${stray.name}: the name has to begin with one of ${SECTIONS.join(', ')}.`);
-  const sections = SECTIONS.flatMap((section) => {
-    const own = changes.filter(({ name }) => name.startsWith(`${section}-`));
-    const heading = `### ${section.charAt(0).toUpperCase()}${section.slice(1)}`;
-    return own.length === 0 ? [] : [`${heading}\n\n${own.map(itemOf).join('\n')}\n`];
-  });
-  const release = `## ${title}\n\n${sections.join('\n')}\n`;
-  const { index = changelog.length } = LAST_RELEASE.exec(changelog) ?? {};
-  return changelog.slice(0, index) + release + changelog.slice(index);
-}
-
-function itemOf({ text }: Change): string {
-  return `- ${text.trim().replaceAll('\n', '\n  ')}`;
-}
-
-function release(root: string, version: string, date: string): void {
-  const folder = join(root, 'changelog', 'unreleased');
-  const names = readdirSync(folder).filter((name) => name.endsWith('.md'));
-  const changes = names.sort().map((name) => ({ name, text: readFileSync(join(folder, name), 'utf8') }));
-  const file = join(root, 'CHANGELOG.md');
-  writeFileSync(file, withRelease(readFileSync(file, 'utf8'), `${version} (${date})`, changes));
-  for (const name of names) rmSync(join(folder, name));
-  execFileSync('npm', ['version', version, '--no-git-tag-version'], { cwd: root, stdio: 'inherit' });
-  console.log(`Read CHANGELOG.md, then: git commit -am "release ${version}" && git tag v${version}`);
-}
-
-if (import.meta.main) {
-  const { values, positionals } = parseArgs({ allowPositionals: true, options: { date: { type: 'string' } } });
-  const [version = ''] = positionals;
-  if (!VERSION.test(version)) {
-    console.error('Name the version, such as: npm run release -- 0.2.0');
-    process.exit(2);
-  }
-  release(process.cwd(), version, values.date ?? new Date().toISOString().slice(0, 10));
+/** Writes the tarball from a folder and files of the clone. npm extracts regular files only, so that no hard links are stored. */
+function pack(folder: string, files: readonly string[]): void {
+  const entries = ['--mtime=@0', '--owner=0', '--group=0', '--mode=u=rwX,go=rX', '--sort=name', '--hard-dereference'];
+  const fromClone = [`--directory=${ROOT}`, '--null', '--files-from=-'];
+  const renamed = ['--transform=s,^\\./,package/,', '--transform=s,^node_modules/,package/node_modules/,'];
+  execFileSync(
+    'tar',
+    [
+      '--create',
+      '--gzip',
+      `--file=${join(target, `${name}.tgz`)}`,
+      ...entries,
+      ...renamed,
+      `--directory=${folder}`,
+      '.',
+      ...fromClone,
+    ],
+    { input: files.join('\0'), stdio: ['pipe', 'inherit', 'inherit'] },
+  );
 }

@@ -7,6 +7,7 @@ import { clearScratchSpaces } from '#bytes/scratch-space.ts';
 import { parseBindAddress } from '#config/addresses.ts';
 import type { Config } from '#config/config.ts';
 import { configFileOf, loadConfig } from '#config/load-config.ts';
+import { requireOptionalPackages } from '#config/optional-packages.ts';
 import { secretPaths } from '#config/protected-paths.ts';
 import { RELEASE } from '#config/release.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -25,7 +26,6 @@ import { createAssertionChecker } from '#provenance/assertion-checker.ts';
 import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
 import { startSigner } from '#provenance/start-signer.ts';
 import { TrustStore } from '#provenance/trust-store.ts';
-import { requireS3Sdk } from '#s3/s3-connection.ts';
 import { type Log, openLogger, requireLogLevel } from '#telemetry/logger.ts';
 import { limitRepeats } from '#telemetry/repeat-limit.ts';
 import { Telemetry, type Tracing } from '#telemetry/telemetry.ts';
@@ -69,7 +69,7 @@ interface ServiceParts {
 
 async function serve(parts: ServiceParts): Promise<void> {
   const { config, launcher, log } = parts;
-  requireS3Sdk(config);
+  requireOptionalPackages(config);
   requireFolders(config, log);
   const trust = await TrustStore.open({ settings: config.trust, log });
   if (config.jobs.role === 'api') return await serveJobs(parts, trust);

@@ -1,6 +1,5 @@
 import type { AgentOptions } from 'node:http';
 import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
-import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
 import { callRecorder } from '#telemetry/run-report.ts';
 import { type S3RetryBounds, s3Retry } from './sdk/s3-error.ts';
@@ -51,20 +50,6 @@ export function connectS3(settings: S3Settings): Promise<S3Connection> {
   connections.set(key, connection);
   connection.catch(() => connections.delete(key));
   return connection;
-}
-
-/** Throws S3_SDK_MISSING where the configuration asks for S3, and the SDK is not there. Loads nothing. */
-export function requireS3Sdk({ input_resolvers: inputs, output_sinks: outputs }: Config): void {
-  const sections = [
-    ...(inputs.s3 === undefined ? [] : ['input_resolvers.s3']),
-    ...(outputs.s3 === undefined ? [] : ['output_sinks.s3']),
-  ];
-  if (sections.length === 0) return;
-  try {
-    import.meta.resolve('@aws-sdk/client-s3');
-  } catch (cause) {
-    throw new AppError('S3_SDK_MISSING', { sections }, { cause });
-  }
 }
 
 async function connect(settings: S3Settings): Promise<S3Connection> {

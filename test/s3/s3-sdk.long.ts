@@ -24,8 +24,8 @@ describe('a service without the AWS SDK', () => {
       assert.equal(status, 1, stdout);
       const fatal = stdout.split('\n').find((line) => line.includes('"level":"fatal"'));
       const last = JSON.parse(fatal ?? '') as { reason: string; msg: string };
-      assert.equal(last.reason, 'S3_SDK_MISSING');
-      assert.ok(last.msg.includes('npm install @aws-sdk/client-s3'));
+      assert.equal(last.reason, 'OPTIONAL_PACKAGES_MISSING');
+      assert.ok(last.msg.includes('npm install "@aws-sdk/client-s3@^'));
     });
   }
 

@@ -95,11 +95,6 @@ export const placementErrors = {
 
 /** Errors of S3, for inputs and outputs alike. An address is `s3://bucket/key`, and holds no secret. */
 export const s3Errors = {
-  S3_SDK_MISSING: entry<{ sections: readonly string[] }>(
-    'INTERNAL_ERROR',
-    ({ sections }) =>
-      `The configuration asks for S3 (${sections.join(' and ')}), and the AWS SDK is not installed. Install it with: npm install @aws-sdk/client-s3; or remove what is configured there.`,
-  ),
   S3_REGION_MISSING: entry<object>(
     'PROCESSING_FAILED',
     () =>

@@ -5,25 +5,11 @@ import { fileURLToPath } from 'node:url';
 import compress from '@fastify/compress';
 import files from '@fastify/static';
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
+import { VENDOR_FILES, vendorFile } from '#config/vendor-files.ts';
 import { unknownRoute } from '../hooks/error-replies.ts';
 
 /** The page and its modules, as a browser loads them: there is no build. */
 const CONSOLE_DIR = fileURLToPath(new URL('../../../console/', import.meta.url));
-
-/** Files of packages that the console loads, by their name under `/console/vendor/`. */
-const VENDOR_FILES: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    'preact.js': import.meta.resolve('preact'),
-    'preact-hooks.js': import.meta.resolve('preact/hooks'),
-    'signals.js': import.meta.resolve('@preact/signals'),
-    'signals-core.js': import.meta.resolve('@preact/signals-core'),
-    'htm.js': import.meta.resolve('htm'),
-    'pico.css': import.meta.resolve('@picocss/pico/css/pico.min.css'),
-    'hls.js': import.meta.resolve('hls.js/dist/hls.min.mjs'),
-    'c2pa.js': import.meta.resolve('@contentauth/c2pa-wasm'),
-    'c2pa_bg.wasm': import.meta.resolve('@contentauth/c2pa-wasm/c2pa.wasm'),
-  }).map(([name, url]) => [name, fileURLToPath(url)]),
-);
 
 /** Packages of several files that the console loads, by the name of their folder under `/console/vendor/`. */
 const VENDOR_FOLDERS = {
@@ -61,8 +47,9 @@ const consoleFiles: FastifyPluginAsync = async (scope) => {
     await scope.register(files, { ...options, ...folder, decorateReply: false });
   }
   scope.get<{ Params: { name: string } }>('/console/vendor/:name', (request, reply) => {
-    const path = VENDOR_FILES.get(request.params.name);
-    if (path === undefined) throw unknownRoute(request);
+    const name = VENDOR_FILES.find((known) => known === request.params.name);
+    if (name === undefined) throw unknownRoute(request);
+    const path = fileURLToPath(vendorFile(name));
     return reply.sendFile(basename(path), dirname(path));
   });
   scope.get('/console/errors.md', (_request, reply) => reply.sendFile('errors.md', DOCS_DIR));

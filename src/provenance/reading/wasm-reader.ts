@@ -1,7 +1,7 @@
 import { readSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
 import type { WasmReader } from '@contentauth/c2pa-wasm';
+import { vendorFile } from '#config/vendor-files.ts';
 import { EXTENDED_KEY_USAGE } from '../identity/certificate-profile.ts';
 
 /** The settings of every call: nothing that a file names is ever fetched. */
@@ -40,9 +40,9 @@ export function wasmReader(): Promise<typeof WasmReader> {
 async function loadWasmReader(): Promise<typeof WasmReader> {
   // It expects a browser's worker, where blobs can be read synchronously.
   Object.assign(globalThis, { FileReaderSync: BlobReader });
-  const { default: initialize, WasmReader: Reader } = await import('@contentauth/c2pa-wasm');
-  const path = fileURLToPath(import.meta.resolve('@contentauth/c2pa-wasm/c2pa.wasm'));
-  await initialize({ module_or_path: await readFile(path) });
+  const module: typeof import('@contentauth/c2pa-wasm') = await import(vendorFile('c2pa.js').href);
+  const { default: initialize, WasmReader: Reader } = module;
+  await initialize({ module_or_path: await readFile(vendorFile('c2pa_bg.wasm')) });
   return Reader;
 }
 

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { withRelease } from '../../scripts/release.ts';
+import { withRelease } from '../../scripts/release-notes.ts';
 
 const UNRELEASED = new URL('../../changelog/unreleased/', import.meta.url);
 const BEFORE = '# Changelog\n\nWhat users notice.\n\n## 0.1.0 (2026-01-01)\n\n### Added\n\n- The first.\n';
 
-describe('a release', () => {
-  test('stands before the others in the changelog, with its changes by section', () => {
+describe('the notes of a release', () => {
+  test('stand before the others in the changelog, with its changes by section', () => {
     const changes = [
       { name: 'fixed-gaps.md', text: 'Gaps count.\nThey did not.\n' },
       { name: 'added-alerts.md', text: 'Alerts.\n' },
@@ -20,7 +20,7 @@ describe('a release', () => {
     );
   });
 
-  test('is refused for a change of no known section, which is named', () => {
+  test('are refused for a change of no known section, which is named', () => {
     assert.throws(() => withRelease(BEFORE, '0.2.0', [{ name: 'mended-gaps.md', text: 'Gaps.' }]), /mended-gaps\.md/);
   });
 
