@@ -23,7 +23,7 @@ function unsuitable() {
 }
 
 function run() {
-  if (process.env.NODE_COMPILE_CACHE === undefined) keepCompiledCode();
+  if (!process.env.NODE_COMPILE_CACHE) keepCompiledCode();
   void import('../src/main.js');
 }
 

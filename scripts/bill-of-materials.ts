@@ -25,7 +25,8 @@ interface BillOfMaterials {
 
 /** Returns what npm says of packages in CycloneDX, with the place of each in the published package. */
 export function billOfMaterials(packages: readonly ReleasedPackage[]): BillOfMaterials {
-  const command = ['sbom', '--sbom-format=cyclonedx', '--omit=dev', '--package-lock-only'];
+  // Not `--omit=dev`: npm would leave out packages of production on which those of development depend as well.
+  const command = ['sbom', '--sbom-format=cyclonedx', '--package-lock-only'];
   const bom: BillOfMaterials = JSON.parse(
     execFileSync('npm', command, { cwd: ROOT, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 }),
   );

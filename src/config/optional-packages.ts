@@ -37,31 +37,33 @@ export function optionalPackages(): Readonly<Record<string, string>> {
   return Object.fromEntries(names.map((name) => [name, ranges[name] ?? '']));
 }
 
-/** Throws OPTIONAL_PACKAGES_MISSING where a package that the configuration asks for is missing or too old. Loads none. */
+/** Throws OPTIONAL_PACKAGES_MISSING where a package that the configuration asks for has none of these versions. Loads none. */
 export function requireOptionalPackages(config: Config): void {
   const ranges = optionalPackages();
-  const asked = FEATURES.map(({ packages, keys }) => ({ packages, keys: keys(config).filter((key) => key !== false) }));
-  const lacking = asked
-    .filter(({ keys }) => keys.length > 0)
-    .map(({ packages, keys }) => ({ keys, packages: packages.flatMap((name) => problemOf(name, ranges[name] ?? '')) }))
-    .filter(({ packages }) => packages.length > 0);
-  if (lacking.length === 0) return;
+  const problems = FEATURES.flatMap(({ packages, keys }) => {
+    const asking = keys(config).filter((key) => key !== false);
+    return asking.length === 0 ? [] : packages.flatMap((name) => problemOf(name, ranges[name] ?? '', asking));
+  });
+  if (problems.length === 0) return;
   throw new AppError('OPTIONAL_PACKAGES_MISSING', {
-    keys: lacking.flatMap(({ keys }) => keys),
-    packages: lacking.flatMap(({ packages }) => packages),
+    keys: [...new Set(problems.flatMap(({ keys }) => keys))],
+    lacking: problems.map(({ text }) => text),
+    wanted: problems.map(({ wanted }) => wanted),
   });
 }
 
-interface LackingPackage {
-  readonly name: string;
-  readonly range: string;
-  /** Null where none is installed. */
-  readonly installed: string | null;
+interface Problem {
+  readonly keys: readonly string[];
+  readonly text: string;
+  /** The package with the tested versions, as an argument of `npm install`. */
+  readonly wanted: string;
 }
 
-function problemOf(name: string, range: string): LackingPackage[] {
-  const installed = installedVersion(name);
-  return installed !== null && isInRange(installed, range) ? [] : [{ name, range, installed }];
+function problemOf(name: string, range: string, keys: readonly string[]): Problem[] {
+  const version = installedVersion(name);
+  if (version !== null && isInRange(version, range)) return [];
+  const found = version === null ? 'not installed' : `${version} is installed`;
+  return [{ keys, text: `${name} ${range} (${found})`, wanted: `"${name}@${range}"` }];
 }
 
 function installedVersion(name: string): string | null {

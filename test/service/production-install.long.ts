@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { startService } from '../../scripts/running-service.ts';
-import { smallWav } from '../support/manifests/sign-wav.ts';
+import { assertSignsAndServes } from '../support/servers/sign-and-serve.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -17,7 +16,7 @@ describe('an installation without development packages', () => {
   test('runs a clone', async () => {
     const clone = join(folder, 'clone');
     for (const name of ['src', 'console', 'docs', 'package.json']) copyFromRoot(name, clone);
-    await assertSignsAndServes(join(clone, 'src/main.ts'));
+    await assertSignsAndServes(join(clone, 'src/main.ts'), join(clone, 'home'));
   });
 
   test('runs what "npm run build" writes', async () => {
@@ -27,7 +26,7 @@ describe('an installation without development packages', () => {
       readdirSync(join(built, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts')),
       [],
     );
-    await assertSignsAndServes(join(built, 'src/main.js'));
+    await assertSignsAndServes(join(built, 'src/main.js'), join(built, 'home'));
   });
 });
 
@@ -43,22 +42,4 @@ function linkProductionPackages(target: string): void {
 
 function copyFromRoot(name: string, target: string): void {
   cpSync(join(ROOT, name), join(target, name), { recursive: true });
-}
-
-/** Has a service sign a file, and load each file of the console. */
-async function assertSignsAndServes(program: string): Promise<void> {
-  const home = join(dirname(program), '../home');
-  await using service = await startService({ folder: home, program });
-  const path = join(home, 'tone.wav');
-  writeFileSync(path, smallWav());
-  const { status } = await service.runSync('/v2/sync/c2pa/audio', { inputs: [{ type: 'local_file_path', path }] });
-  assert.equal(status, 'succeeded');
-  const page = await (await fetch(service.base, { headers: { accept: 'text/html' } })).text();
-  const [, importMap = ''] = /<script type="importmap">([\s\S]*?)<\/script>/.exec(page) ?? [];
-  const addresses = Object.values<string>(JSON.parse(importMap).imports);
-  for (const address of [...addresses, 'console/vendor/hls.js', 'console/vendor/c2pa_bg.wasm']) {
-    const reply = await fetch(new URL(address, `${service.base}/`));
-    assert.equal(reply.status, 200, address);
-    await reply.arrayBuffer();
-  }
 }

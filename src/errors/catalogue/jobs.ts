@@ -214,17 +214,11 @@ export const configErrors = {
     ({ problems }) =>
       `The configuration has ${problems.length === 1 ? 'a problem' : `${problems.length} problems`}:\n${problems.map((problem) => `  - ${problem}`).join('\n')}\nThe keys are explained in config/service.toml.`,
   ),
-  OPTIONAL_PACKAGES_MISSING: entry<{
-    keys: readonly string[];
-    packages: readonly { name: string; range: string; installed: string | null }[];
-  }>('INTERNAL_ERROR', ({ keys, packages }) => {
-    const lacking = packages.map(
-      ({ name, range, installed }) =>
-        `${name} ${range} (${installed === null ? 'not installed' : `${installed} is installed`})`,
-    );
-    const wanted = packages.map(({ name, range }) => `"${name}@${range}"`);
-    return `The configuration asks for optional packages with ${keys.join(' and ')}: ${lacking.join(', ')}. Install them with: npm install ${wanted.join(' ')}; or remove what is configured there.`;
-  }),
+  OPTIONAL_PACKAGES_MISSING: entry<{ keys: readonly string[]; lacking: readonly string[]; wanted: readonly string[] }>(
+    'INTERNAL_ERROR',
+    ({ keys, lacking, wanted }) =>
+      `The configuration asks for optional packages with ${keys.join(' and ')}: ${lacking.join(', ')}. Install them with: npm install ${wanted.join(' ')}; or remove what is configured there.`,
+  ),
   CONFIG_FILE_MALFORMED: entry<{ file: string; line: number; column: number; problem: string }>(
     'INTERNAL_ERROR',
     ({ file, line, column, problem }) => `${file}, line ${line}, column ${column}: ${problem}. Correct it there.`,
