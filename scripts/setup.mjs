@@ -56,7 +56,11 @@ function installModules() {
     .update(readFileSync(join(root, 'package-lock.json')))
     .digest('hex');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
-  if (process.argv.includes('--production') && isProductionInstalled()) return;
+  if (process.argv.includes('--production') && isProductionInstalled()) {
+    // `npm ci --ignore-scripts` leaves the pinned Node out.
+    if (!existsSync(join(modules, 'node/bin/node'))) npm(['rebuild', 'node', '--loglevel=error']);
+    return;
+  }
   say('Installing the npm dependencies (once, about half a minute) …');
   // Scripts of packages do not run, but for the one that puts the pinned Node in place. The C2PA package holds the
   // addon for Linux x64 and would download it again.
