@@ -9,5 +9,3 @@ export const EXIT = {
   badVerdict: 3,
   interrupted: 130,
 } as const;
-
-export type ExitCode = (typeof EXIT)[keyof typeof EXIT];

@@ -1,13 +1,20 @@
 import { Command, CommanderError } from 'commander';
 import { RELEASE } from '#config/release.ts';
 import { AppError } from '#errors/app-error.ts';
+import { addPackageCommand } from './commands/package.ts';
 import { addServeCommand } from './commands/serve.ts';
+import { addSignCommand } from './commands/sign.ts';
+import { addVerifyCommand } from './commands/verify.ts';
 import { EXIT } from './exit-codes.ts';
-import { endOnClosedPipe, Terminal } from './terminal.ts';
+import { Terminal } from './terminal.ts';
 
-const COMMANDS: readonly ((program: Command) => void)[] = [addServeCommand];
+const COMMANDS: readonly ((program: Command) => void)[] = [
+  addServeCommand,
+  addSignCommand,
+  addVerifyCommand,
+  addPackageCommand,
+];
 
-endOnClosedPipe();
 const program = new Command('attestream')
   .description('Signs and verifies media with Content Credentials (C2PA).')
   .version(RELEASE.version, '--version')

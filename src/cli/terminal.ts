@@ -1,26 +1,68 @@
+import type { SingleBar } from 'cli-progress';
+
+/** The part of a command that is done. */
+export interface Progress {
+  readonly inputsDone: number;
+  readonly inputsTotal: number;
+  readonly bytesDone: number;
+}
+
 /** Standard output and standard error of a command. */
 export class Terminal {
-  readonly #json: boolean;
-  readonly #quiet: boolean;
+  readonly #isJson: boolean;
+  readonly #isQuiet: boolean;
+  readonly #startedAtMs = performance.now();
+  #bar: SingleBar | null = null;
 
   constructor({ json = false, quiet = false }: { readonly json?: boolean; readonly quiet?: boolean } = {}) {
-    this.#json = json;
-    this.#quiet = quiet;
+    this.#isJson = json;
+    this.#isQuiet = quiet;
   }
 
-  /** Writes a result to standard output: `entry` as a line of JSON with `--json`, else `text`. */
-  result(entry: object, text: string): void {
-    process.stdout.write(`${this.#json ? JSON.stringify(entry) : withoutControls(text)}\n`);
+  /** Writes a result: `entry` as a line of JSON to standard output with `--json`, else `text`, that of a failure to standard error. */
+  result(entry: object, text: string, isFailure = false): void {
+    if (this.#isJson) process.stdout.write(`${JSON.stringify(entry)}\n`);
+    else if (isFailure) this.problem(text);
+    else if (!this.#isQuiet) this.#between(() => process.stdout.write(`${withoutControls(text)}\n`));
   }
 
   /** Writes a line for people to standard error; with `--quiet`, nothing. */
   note(text: string): void {
-    if (!this.#quiet) process.stderr.write(`${withoutControls(text)}\n`);
+    if (!this.#isQuiet) this.problem(text);
   }
 
   /** Writes a problem to standard error. */
   problem(text: string): void {
-    process.stderr.write(`${withoutControls(text)}\n`);
+    this.#between(() => process.stderr.write(`${withoutControls(text)}\n`));
+  }
+
+  /** Shows a bar on standard error where that is a terminal; with `--quiet`, nothing. */
+  async startProgress(inputsTotal: number): Promise<void> {
+    if (this.#isQuiet || !process.stderr.isTTY) return;
+    const { default: progress } = await import('cli-progress');
+    const format = '{bar} {percentage}% | {inputs} | {rate} | {eta_formatted} left';
+    const options = { format, hideCursor: true, clearOnComplete: true, stream: process.stderr, gracefulExit: false };
+    this.#bar = new progress.SingleBar(options, progress.Presets.shades_classic);
+    this.#bar.start(inputsTotal, 0, { inputs: `0/${inputsTotal}`, rate: '-' });
+  }
+
+  progress({ inputsDone, inputsTotal, bytesDone }: Progress): void {
+    if (this.#bar === null) return;
+    const seconds = (performance.now() - this.#startedAtMs) / 1000;
+    this.#bar.setTotal(inputsTotal);
+    const inputs = `${Math.floor(inputsDone)}/${inputsTotal}`;
+    this.#bar.update(inputsDone, { inputs, rate: `${(bytesDone / 1e6 / seconds).toFixed(1)} MB/s` });
+  }
+
+  endProgress(): void {
+    this.#bar?.stop();
+    this.#bar = null;
+  }
+
+  /** Writes a line above the bar, which is drawn again with the next progress. */
+  #between(write: () => void): void {
+    if (this.#bar !== null) process.stderr.write('\r\x1b[K');
+    write();
   }
 }
 
@@ -29,12 +71,12 @@ function withoutControls(text: string): string {
   return text.replace(/[^\P{Cc}\n\t]/gu, '\ufffd');
 }
 
-/** Ends the process quietly where whoever reads its output has gone, as `head` does. */
-export function endOnClosedPipe(): void {
+/** Calls a listener where whoever reads the output has gone, as `head` does. Nothing is written any more then. */
+export function onClosedPipe(listener: () => void): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EPIPE') throw error;
-      process.exit();
+      listener();
     });
   }
 }

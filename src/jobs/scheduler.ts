@@ -48,6 +48,8 @@ export interface SchedulerOptions {
   readonly probes: DependencyProbes;
   /** Hours for which an input waits for a dependency that is away (`jobs.outage_hours`). */
   readonly outageHours: number;
+  /** Retries inputs that meet an outage as others that failed for a moment, instead of waiting. */
+  readonly retriesOutages: boolean;
   /** The callers that half of the capacity is reserved for (`auth.tokens`). */
   readonly callers: readonly string[];
   /** Removes the staged outputs of an attempt whose worker may be gone. Never rejects. */
