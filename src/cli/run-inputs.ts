@@ -78,7 +78,7 @@ class InputsRun {
 
   get exitCode(): number {
     if (this.#interruption.isSignalled) return EXIT.interrupted;
-    if (this.#hasFailed) return EXIT.inputFailed;
+    if (this.#hasFailed || this.#interruption.outputProblem !== null) return EXIT.inputFailed;
     return this.#hasBadVerdict ? EXIT.badVerdict : EXIT.ok;
   }
 
@@ -102,6 +102,8 @@ class InputsRun {
       }
     } finally {
       this.#terminal.endProgress();
+      const { outputProblem } = this.#interruption;
+      if (outputProblem !== null) this.#terminal.problem(`The results could not be written: ${outputProblem}.`);
     }
   }
 

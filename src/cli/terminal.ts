@@ -71,12 +71,9 @@ function withoutControls(text: string): string {
   return text.replace(/[^\P{Cc}\n\t]/gu, '\ufffd');
 }
 
-/** Calls a listener where whoever reads the output has gone, as `head` does. Nothing is written any more then. */
-export function onClosedPipe(listener: () => void): void {
+/** Calls a listener where output cannot be written: `isClosed` where whoever read it has gone, as `head` does. */
+export function onOutputError(listener: (error: NodeJS.ErrnoException, isClosed: boolean) => void): void {
   for (const stream of [process.stdout, process.stderr]) {
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error;
-      listener();
-    });
+    stream.on('error', (error: NodeJS.ErrnoException) => listener(error, error.code === 'EPIPE'));
   }
 }

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { EXIT } from '../exit-codes.ts';
 
 interface ServeOptions {
   readonly config?: string;
@@ -19,5 +20,7 @@ export function addServeCommand(program: Command): void {
       if (dataDir !== undefined) process.env['SERVICE__JOBS__DATA_DIR'] = dataDir;
       const { runService } = await import('#service.ts');
       await runService();
+      // It has told why it could not start.
+      if (process.exitCode === 1) process.exitCode = EXIT.usage;
     });
 }
