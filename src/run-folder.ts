@@ -4,7 +4,6 @@ import { readdir, rm } from 'node:fs/promises';
 import { homedir, tmpdir, userInfo } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { AppError } from '#errors/app-error.ts';
-import { problemOf } from '#errors/system-problem.ts';
 import { holdDataFolder } from '#jobs/data-folder.ts';
 import { recoverStagings } from '#outputs/staging-journal.ts';
 import type { Log } from '#telemetry/logger.ts';
@@ -38,10 +37,11 @@ export async function openRunFolder(log: Log): Promise<RunFolder> {
   const unlock = await holdDataFolder(made);
   const path = join(parent, PREFIX + id);
   renameSync(made, path);
-  void clearLeftFolders(parent, path, log);
+  const cleared = clearLeftFolders(parent, path, log);
   return {
     path,
     remove: async () => {
+      await cleared;
       await rm(path, { recursive: true, force: true });
       unlock();
     },
@@ -71,18 +71,17 @@ function stateFolder(): string {
   if (isPrivateFolder(own)) return own;
   const temporary = join(tmpdir(), `attestream-${userInfo().uid}`);
   if (isPrivateFolder(temporary)) return temporary;
-  const problem = 'it is not this user’s own, or cannot be made. Set XDG_STATE_HOME to a folder that can be written';
+  const problem = 'it cannot be made, or others can write it. Set XDG_STATE_HOME to a folder of your own';
   throw new AppError('STORE_FOLDER_UNUSABLE', { folder: temporary, problem });
 }
 
-/** Makes a folder that no other user can write; false where there is none. */
+/** Makes a folder where it is missing. Returns false unless it is this user's, and no other can write it. */
 function isPrivateFolder(path: string): boolean {
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 });
     const { uid, mode } = statSync(path);
     return uid === process.geteuid?.() && (mode & 0o022) === 0;
-  } catch (error) {
-    problemOf(error);
+  } catch {
     return false;
   }
 }

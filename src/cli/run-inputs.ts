@@ -6,10 +6,10 @@ import type { ApiInputRef } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { failedEntry } from '#jobs/result-entries.ts';
 import { LocalRun } from '#local-run.ts';
-import { createLogger, type Log } from '#telemetry/logger.ts';
 import { EXIT } from './exit-codes.ts';
 import { commonFolder, type FoundInput, findInputs, isAddress, type Search } from './find-inputs.ts';
 import { Interruption } from './interruption.ts';
+import { logOfCommand } from './log-of-command.ts';
 import { linkTo, withoutLink } from './named-folder.ts';
 import type { RunOptions } from './run-options.ts';
 import { Terminal } from './terminal.ts';
@@ -85,7 +85,7 @@ class InputsRun {
   async all(): Promise<void> {
     const { options, config, configFile, paths, output, signs } = this.#command;
     if (options.dryRun) return await this.#tellPlan();
-    const log = logOfCommand();
+    const log = logOfCommand(this.#terminal);
     await this.#terminal.startProgress(paths.length);
     try {
       for (const group of output === undefined ? byTopFolder(paths) : [paths]) {
@@ -124,9 +124,10 @@ class InputsRun {
         `Signing with the development identity ${developmentIdentity}, which nobody has a reason to trust. Use --certificate and --key.`,
       );
     }
-    const running = new Set<Promise<void>>();
+    const running = new Set<Promise<unknown>>();
     for await (const batch of this.#batches(run, paths)) {
-      const work = this.#runBatch(run, batch, outputDir).finally(() => running.delete(work));
+      // One that was rejected stays, for the end of the loop.
+      const work: Promise<unknown> = this.#runBatch(run, batch, outputDir).then(() => running.delete(work));
       work.catch(() => undefined);
       running.add(work);
       if (running.size >= MAX_CONCURRENT_REQUESTS) await Promise.race(running);
@@ -242,12 +243,4 @@ function byTopFolder(paths: readonly string[]): readonly (readonly string[])[] {
   const local = paths.filter((path) => !isAddress(path));
   if (commonFolder(local) !== sep) return [paths];
   return [...Map.groupBy(paths, (path) => resolve(path).split(sep)[1]).values()];
-}
-
-/** Returns the log of a command: with `LOG_LEVEL` that of the service on standard error, else none. Results tell what failed. */
-function logOfCommand(): Log {
-  const { LOG_LEVEL: level } = process.env;
-  if (level !== undefined) return createLogger(process.env, process.stderr);
-  const drop = () => undefined;
-  return { info: drop, warn: drop, error: drop };
 }

@@ -112,7 +112,9 @@ export class InputRunner {
     if ('entry' in end && end.entry.status === 'succeeded') outages.passed(lease.needs);
     if ('entry' in end ? end.entry.status !== 'failed' : end.reason !== 'outage') return end;
     await outputPaths.release(lease);
-    return 'entry' in end ? this.retryOf(end, lease, retriesOutages ? error?.isTransient : error?.class === 'retry') : end;
+    return 'entry' in end
+      ? this.retryOf(end, lease, retriesOutages ? error?.isTransient : error?.class === 'retry')
+      : end;
   }
 
   /** Returns how an input is handed in that met an outage; null where it met none, or has waited for too long. */
