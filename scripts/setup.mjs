@@ -3,7 +3,7 @@
 // `--tests` also sets up the programs that the tests need; `--production` is content with what `npm ci --omit=dev` installed.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -56,6 +56,8 @@ function installModules() {
     .update(readFileSync(join(root, 'package-lock.json')))
     .digest('hex');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
+  // npm ci would follow the link, and empty the folder of another checkout.
+  if (lstatSync(modules, { throwIfNoEntry: false })?.isSymbolicLink()) return;
   if (process.argv.includes('--production') && isProductionInstalled()) {
     // `npm ci --ignore-scripts` leaves the pinned Node out.
     if (!existsSync(join(modules, 'node/bin/node'))) npm(['rebuild', 'node', '--loglevel=error']);

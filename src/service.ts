@@ -3,25 +3,20 @@ import { existsSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { styleText } from 'node:util';
 import { FreeSpace } from '#bytes/free-space.ts';
-import { clearScratchSpaces } from '#bytes/scratch-space.ts';
 import { parseBindAddress } from '#config/addresses.ts';
 import type { Config } from '#config/config.ts';
 import { configFileOf, loadConfig } from '#config/load-config.ts';
 import { requireOptionalPackages } from '#config/optional-packages.ts';
-import { secretPaths } from '#config/protected-paths.ts';
 import { RELEASE } from '#config/release.ts';
 import { AppError } from '#errors/app-error.ts';
 import { problemOf } from '#errors/system-problem.ts';
 import { createHttpServer } from '#http/http-server.ts';
 import { DeniedNetworks } from '#inputs/guarded-request.ts';
 import { guardedPost } from '#jobs/callback-sender.ts';
-import type { InputAttempt } from '#jobs/job.ts';
 import { Jobs } from '#jobs/jobs.ts';
 import { operations } from '#operations/registry.ts';
-import { probeBuckets, recoverUploads } from '#outputs/s3-tasks.ts';
-import { recoverStagings } from '#outputs/staging-journal.ts';
-import { disableCoreDumps, Launcher } from '#processes/launcher.ts';
-import { probeProtections, ptraceScope } from '#processes/protections.ts';
+import { probeBuckets } from '#outputs/s3-tasks.ts';
+import type { Launcher } from '#processes/launcher.ts';
 import { createAssertionChecker } from '#provenance/assertion-checker.ts';
 import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
 import { startSigner } from '#provenance/start-signer.ts';
@@ -29,7 +24,9 @@ import { TrustStore } from '#provenance/trust-store.ts';
 import { type Log, openLogger, requireLogLevel } from '#telemetry/logger.ts';
 import { limitRepeats } from '#telemetry/repeat-limit.ts';
 import { Telemetry, type Tracing } from '#telemetry/telemetry.ts';
+import { clearStagings } from './clear-stagings.ts';
 import { createDependencyProbes } from './dependency-probes.ts';
+import { prepareLauncher } from './prepare-launcher.ts';
 import { requireFolders } from './service-folders.ts';
 
 /** The time that running inputs get on shutdown. Inputs that have not finished by then are run again at the next start. */
@@ -49,7 +46,8 @@ export async function runService(
   try {
     requireLogLevel(process.env);
     const config = await loadConfig({ env: process.env, cwd: process.cwd() });
-    const launcher = await prepareLauncher(config, variables, logger);
+    const configFile = configFileOf({ env: process.env, cwd: process.cwd() });
+    const launcher = await prepareLauncher({ config, configFile, variables, log: logger });
     await serve({ config, workerEntry, launcher, logger, log: limitRepeats(logger) });
   } catch (error) {
     if (error instanceof AppError) logger.fatal({ reason: error.reason }, error.message);
@@ -110,7 +108,7 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
     log,
     telemetry,
     ...(config.callbacks.secret !== undefined && { post: guardedPost(deniedNetworks) }),
-    clearStagings: (attempt) => clearStagings(parts, log, attempt),
+    clearStagings: (attempt) => clearStagings({ config, launcher, log }, attempt),
     storeLost: (error) => {
       // A supervisor starts the service again. Running inputs are run again then: their results could not be recorded.
       logger.fatal({ reason: error.reason, err: error.cause }, error.message);
@@ -139,44 +137,6 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
     await jobs.stop(0);
     throw error;
   }
-}
-
-/**
- * Removes what an attempt left behind whose process is gone: staged outputs, scratch files and uploads. Without an
- * attempt, what all left. Never rejects: what cannot be removed is logged, and stays for the next start.
- */
-async function clearStagings({ config, launcher }: ServiceParts, log: Log, attempt?: InputAttempt): Promise<void> {
-  const { data_dir: dataDir, scratch_dir: dir } = config.jobs;
-  const { s3 } = config.output_sinks;
-  const logFailure = (error: unknown): void => {
-    const ids = { job_id: attempt?.jobId, input_index: attempt?.inputIndex };
-    for (const err of error instanceof AggregateError ? error.errors : [error]) {
-      log.error({ ...ids, err }, 'what a lost process left could not be removed');
-    }
-  };
-  await recoverStagings(dataDir, attempt).catch(logFailure);
-  await clearScratchSpaces({ dir, dataDir }, attempt).catch(logFailure);
-  if (s3 === undefined) return;
-  const addresses = (await recoverUploads(s3, dataDir, attempt, launcher).catch(logFailure)) ?? [];
-  if (addresses.length > 0) log.info({ addresses }, 'what a lost process had uploaded was taken back');
-}
-
-/** Probes the protections of child processes, and logs them in one line. */
-async function prepareLauncher(config: Config, variables: readonly string[], logger: Logger): Promise<Launcher> {
-  const { sandbox } = config.worker;
-  const [protections] = await Promise.all([probeProtections(sandbox), disableCoreDumps()]);
-  const { missing } = protections;
-  const [lacking] = missing.filter(({ protection }) => protection === 'sandbox');
-  if (sandbox === 'require' && lacking !== undefined) throw new AppError('SANDBOX_UNAVAILABLE', lacking);
-  const active = (['sandbox', 'privileges', 'limits'] as const).filter((name) =>
-    missing.every(({ protection }) => protection !== name),
-  );
-  const fields = { active, missing, ptrace_scope: ptraceScope() };
-  if (missing.length === 0) logger.info(fields, 'all protections of child processes are active');
-  else logger.warn(fields, 'some protections of child processes are missing: a worker that is taken over can do more');
-  const configFile = configFileOf({ env: process.env, cwd: process.cwd() });
-  const readable = config.input_resolvers.local.roots ?? [];
-  return new Launcher({ protections, hidden: secretPaths(config, configFile), readable, variables });
 }
 
 /** Starts tracing. OpenTelemetry takes memory, so it is loaded only when a collector is configured. */

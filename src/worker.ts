@@ -18,13 +18,16 @@ import { crawlPlaylists } from '#publications/read-publication.ts';
 import { type InputRunner, runInputWorker, type WorkerParts } from '#workers/input-worker.ts';
 
 /** Creates the inputs, outputs and authors that operations use, by the configuration. */
-function openModules(config: Config, signers: SignerClient, trust: WorkerParts['trust']): OperationServices {
+function openModules(config: Config, signers: SignerClient | null, trust: WorkerParts['trust']): OperationServices {
   const { verify_outputs: verify, tsa_url: urls, tsa_timeout_ms: timeoutMs, tsa_required: isRequired } = config.signing;
   return {
     inputs: createInputResolver(config, configFile(), crawlPlaylists),
     outputs: openOutputs(config),
     author: createManifestAuthor({
-      signerOf: (identity) => signers.signerOf(identity),
+      signerOf: (identity) => {
+        assert(signers !== null, 'workers that sign are started with a signer');
+        return signers.signerOf(identity);
+      },
       timeStamps: urls.length === 0 ? null : { urls, timeoutMs, isRequired },
       generator: { name: RELEASE.product, version: RELEASE.version },
       trust,
@@ -51,6 +54,7 @@ function openOutputs(config: Config): OutputRouter {
       recordsDir: recordsDirOf(config),
       protectedPaths: protectedPaths(config, configFile()),
       naming: local.naming,
+      keepExisting: local.keep_existing ?? false,
       readBack: signing.verify_outputs,
     }),
     s3: s3 === undefined ? null : new S3Sink({ settings: s3, dataDir, readBack: signing.verify_outputs }),
@@ -64,7 +68,6 @@ function configFile(): string {
 /** The composition root of an input worker: does inputs with the operations of the registry. */
 export const inputRunner: InputRunner = {
   async start(config, worker) {
-    assert(worker.signers !== null, 'workers that sign are started with a signer');
     const services = openModules(config, worker.signers, worker.trust);
     return async (work, context) => {
       try {

@@ -15,6 +15,8 @@ type DeepReadonly<T> = T extends readonly (infer Item)[]
 export type Config = DeepReadonly<z.output<typeof configSchema>> & {
   /** Filled in by `loadConfig` from `jobs.data_dir` where it is not set. */
   readonly jobs: { readonly scratch_dir: string };
+  /** Set by commands alone: refuses outputs where there is something already. */
+  readonly output_sinks: { readonly local: { readonly keep_existing?: boolean } };
 };
 
 /** Stands for the address of the database, which holds a password: a worker needs to know only that there is one. */

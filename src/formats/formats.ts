@@ -6,7 +6,7 @@ import { isobmff } from './isobmff/isobmff.ts';
 import { riff } from './riff/riff.ts';
 import { describeContainer } from './unsupported-containers.ts';
 
-export { isobmff, riff };
+export { id3, isobmff, riff };
 
 /** Every format that the service can sign. `id3` comes last: it searches for MPEG audio behind other bytes. */
 export const formats: readonly FormatHandler[] = [isobmff, riff, id3];

@@ -62,6 +62,8 @@ export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signe
   readonly storeLost?: (error: AppError) => void;
   /** Find out whether dependencies work; without them, all seem to. */
   readonly probes?: DependencyProbes;
+  /** Retries inputs that meet an outage a few times, and then fails them, instead of waiting. */
+  readonly retriesOutages?: boolean;
   /** Sends a callback. */
   readonly post?: Post;
   readonly callbackLimits?: Partial<CallbackLimits>;
@@ -372,7 +374,7 @@ export class Jobs {
     pool: WorkerPool,
     { waiters, feed, callbackSender }: Pick<Engine, 'waiters' | 'feed' | 'callbackSender'>,
   ): SchedulerOptions {
-    const { config, log, telemetry, clearStagings, probes = NOTHING_PROBED } = this.#options;
+    const { config, log, telemetry, clearStagings, probes = NOTHING_PROBED, retriesOutages = false } = this.#options;
     const notifyFinished = (jobId: string) => {
       waiters.finished(jobId);
       feed.finished(jobId);
@@ -387,6 +389,7 @@ export class Jobs {
       capacity: config.worker.queue_capacity,
       probes,
       outageHours: config.jobs.outage_hours,
+      retriesOutages,
       callers: config.auth.tokens.map(({ caller }) => caller),
       clearStagings: async (attempt) => clearStagings?.(attempt),
       runEnded: (report) => telemetry?.runEnded(report),

@@ -16,6 +16,7 @@ import { Persistence } from './scheduling/persistence.ts';
 import { QueueCapacity } from './scheduling/queue-capacity.ts';
 import { RequestCache } from './scheduling/request-cache.ts';
 import { InputRun, InputRunner } from './scheduling/run-input.ts';
+import { type SlotBounds, Slots } from './scheduling/slots.ts';
 import type { FinishedInput, HandedIn, JobRequest, LeasedInput, ReleasedInput } from './store/job-store.ts';
 
 /** The interval of renewing leases and looking for cancellations, in milliseconds. */
@@ -27,9 +28,6 @@ const MAX_CONCURRENT_LEASES = 2;
 /** Inputs that wait for a signature beside those that run: each keeps its worker, and not its slot. */
 const MAX_AWAITING_SIGNATURE = 8;
 
-/** Inputs that run beyond the regular number at most, each in a worker that is started for it. */
-export const MAX_EXTRA_SLOTS = 2;
-
 /**
  * An extra input may start when all slots are taken and none became free for this long; at once where its caller has nothing
  * running, as far as this node knows who waits.
@@ -37,20 +35,16 @@ export const MAX_EXTRA_SLOTS = 2;
 const STALL_TIMEOUT_MS = 1_000;
 
 /** The environment of a scheduler. */
-export interface SchedulerOptions {
+export interface SchedulerOptions extends SlotBounds {
   readonly pool: WorkerPool;
   readonly log: Log;
-  /** Bound on inputs that run at once, of all jobs together; 0 when this node runs none. */
-  readonly maxRunningInputs: number;
-  /** Inputs of one job that run at once on this node (`worker.default_max_files_parallel`). */
-  readonly maxRunningInputsPerJob: number;
-  /** Jobs that have running inputs at once on this node (`worker.max_concurrent_batches`). */
-  readonly maxRunningJobs: number;
   /** Bound on waiting inputs (`worker.queue_capacity`). */
   readonly capacity: number;
   readonly probes: DependencyProbes;
   /** Hours for which an input waits for a dependency that is away (`jobs.outage_hours`). */
   readonly outageHours: number;
+  /** Retries inputs that meet an outage as others that failed for a moment, instead of waiting. */
+  readonly retriesOutages: boolean;
   /** The callers that half of the capacity is reserved for (`auth.tokens`). */
   readonly callers: readonly string[];
   /** Removes the staged outputs of an attempt whose worker may be gone. Never rejects. */
@@ -81,6 +75,7 @@ export class Scheduler {
   /** Counts the queued inputs of all nodes. */
   readonly #recount: ThrottledQuery<void>;
   readonly #runs = new Set<InputRun>();
+  readonly #slots: Slots;
   readonly #work = new Set<Promise<unknown>>();
   readonly #draining = new AbortController();
   readonly #stopping = new AbortController();
@@ -104,6 +99,7 @@ export class Scheduler {
     this.#requests = new RequestCache((jobId) => store.requestOfJob(jobId));
     this.#outputPaths = new OutputPathRegistries(store, log, queue.isShared);
     this.#outages = new Outages({ ...options, changed: () => this.#lookForWork() });
+    this.#slots = new Slots(options, this.#runs, this.#outages);
     this.#runner = new InputRunner({ ...options, outages: this.#outages, outputPaths: this.#outputPaths, queue });
     this.#recount = new ThrottledQuery(() => this.capacity.recount(() => store.countQueued()));
   }
@@ -133,7 +129,7 @@ export class Scheduler {
 
   /** The number of slots that are taken. */
   get running(): number {
-    return [...this.#runs].filter(({ hasSlot }) => hasSlot).length;
+    return this.#slots.taken;
   }
 
   /** Returns the progress of the running inputs of a job together, as far as the store does not have it. */
@@ -193,7 +189,9 @@ export class Scheduler {
 
   #fillSlots(): void {
     if (this.#leases >= MAX_CONCURRENT_LEASES || this.#draining.signal.aborted) return;
-    const request = this.#nextRequest() ?? (this.#isCallerHeldUp() ? this.#extraRequest() : null);
+    const slots = this.#slots;
+    const request =
+      slots.nextRequest(this.#requested) ?? slots.requestForHeldUp(this.capacity.callers, this.#requested);
     if (request !== null && filterOf(request) !== this.#exhausted) this.#track(this.#lease(request));
   }
 
@@ -212,79 +210,17 @@ export class Scheduler {
     this.#fillSlots();
   }
 
-  /** Returns the next lease beside those that are under way; null when none may be. All its inputs may be of one job. */
-  #nextRequest(): LeaseRequest | null {
-    const { maxRunningInputs, maxRunningInputsPerJob, maxRunningJobs } = this.#options;
-    const { count: allowed, ...outageFilter } = this.#outageBounds();
-    const counts = this.#runningByJob();
-    const free = maxRunningInputs - this.running - this.#requested;
-    const freeJobs = maxRunningJobs - counts.size - this.#requested;
-    const below = [...counts].filter(([, count]) => count + this.#requested < maxRunningInputsPerJob);
-    const freePerJob = maxRunningInputsPerJob - Math.max(0, ...below.map(([, count]) => count)) - this.#requested;
-    const count = Math.min(free, freePerJob, freeJobs > 0 ? freeJobs : free, allowed - this.#requested);
-    if (count <= 0 || (freeJobs <= 0 && below.length === 0)) return null;
-    const belowIds = below.map(([jobId]) => jobId);
-    return {
-      count,
-      onlyJobs: freeJobs > 0 ? null : belowIds,
-      withoutJobs: [...counts.keys()].filter((jobId) => !belowIds.includes(jobId)),
-      withoutCallers: [],
-      ...outageFilter,
-    };
-  }
-
-  /** Returns what may be leased while dependencies are away. */
-  #outageBounds() {
-    return this.#outages.bounds([...this.#runs].map(({ lease }) => lease.needs));
-  }
-
-  /** Returns the number of slots that each running job has. */
-  #runningByJob(): ReadonlyMap<string, number> {
-    const counts = new Map<string, number>();
-    for (const { lease, hasSlot } of this.#runs)
-      if (hasSlot) counts.set(lease.jobId, (counts.get(lease.jobId) ?? 0) + 1);
-    return counts;
-  }
-
-  get #isFull(): boolean {
-    const { maxRunningInputs } = this.#options;
-    return !this.#draining.signal.aborted && maxRunningInputs > 0 && this.running >= maxRunningInputs;
-  }
-
   /** Starts the wait for an extra slot anew, because one was taken or freed. */
   #awaitExtraSlot(): void {
     clearTimeout(this.#stall);
-    this.#stall = this.#isFull ? setTimeout(() => this.#leaseExtra(), STALL_TIMEOUT_MS) : undefined;
+    const mayStall = !this.#draining.signal.aborted && this.#slots.areFull;
+    this.#stall = mayStall ? setTimeout(() => this.#leaseExtra(), STALL_TIMEOUT_MS) : undefined;
   }
 
   #leaseExtra(): void {
     this.#stall = undefined;
-    const request = this.#extraRequest();
+    const request = this.#slots.extraRequest(this.#requested);
     if (request !== null) this.#track(this.#lease(request));
-  }
-
-  /**
-   * Returns a lease of one input beyond the number of slots, of a job and a caller that have nothing running: inputs that take
-   * long, or never end, do not hold up everybody else. Null when none may be.
-   */
-  #extraRequest(): LeaseRequest | null {
-    const { maxRunningInputs, maxRunningJobs } = this.#options;
-    const { count: allowed, ...outageFilter } = this.#outageBounds();
-    const counts = this.#runningByJob();
-    if (!this.#isFull || this.#requested > 0 || allowed <= 0) return null;
-    if (this.running >= maxRunningInputs + MAX_EXTRA_SLOTS || counts.size >= maxRunningJobs) return null;
-    const withoutCallers = [...this.#runningCallers()];
-    return { count: 1, onlyJobs: null, withoutJobs: [...counts.keys()], withoutCallers, ...outageFilter };
-  }
-
-  /** Tells whether a caller with nothing running waits while others have all slots. It need not wait until they stall. */
-  #isCallerHeldUp(): boolean {
-    const running = this.#runningCallers();
-    return this.capacity.callers.some((caller) => !running.has(caller));
-  }
-
-  #runningCallers(): ReadonlySet<string> {
-    return new Set([...this.#runs].flatMap(({ lease, hasSlot }) => (hasSlot ? (lease.caller ?? []) : [])));
   }
 
   #start(input: LeasedInput): void {

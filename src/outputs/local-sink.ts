@@ -47,6 +47,8 @@ interface LocalSinkOptions {
   /** Paths that no output may overlap; `dataDir` and `recordsDir` by default. They need not exist. */
   readonly protectedPaths?: readonly string[];
   readonly naming?: Naming;
+  /** Refuses to replace what is at a destination; false by default. */
+  readonly keepExisting?: boolean;
   /** True when outputs are read back after they are written; false by default. */
   readonly readBack?: boolean;
 }
@@ -56,6 +58,7 @@ export class LocalSink implements OutputSink {
   readonly #baseDir: string;
   readonly #folders: OutputFolders;
   readonly #naming: Naming;
+  readonly #keepExisting: boolean;
   readonly #readBack: boolean;
   readonly #journal: StagingJournal;
   readonly #records: CommittedFolders;
@@ -74,11 +77,13 @@ export class LocalSink implements OutputSink {
     recordsDir = dataDir,
     protectedPaths = [dataDir, recordsDir],
     naming = 'derived',
+    keepExisting = false,
     readBack = false,
   }: LocalSinkOptions) {
     this.#baseDir = resolve(baseDir);
     this.#folders = new OutputFolders(this.#baseDir);
     this.#naming = naming;
+    this.#keepExisting = keepExisting;
     this.#readBack = readBack;
     this.#journal = new StagingJournal(dataDir);
     this.#records = new CommittedFolders(recordsDir);
@@ -182,6 +187,8 @@ export class LocalSink implements OutputSink {
         await this.#refuseProtectedPath(destination, join(folder.path, name));
         await removeEarlierStagings({ destination, folder, name, secret: this.#stagingSecret }, key);
         await refuse(destination, folder.entry(name));
+        if (this.#keepExisting && entryAt(folder.entry(name)) !== null)
+          throw new AppError('OUTPUT_EXISTS', { path: destination });
         await checkFreeSpace(destination, folder.self, sizeBytes);
         return folder;
       } catch (error) {

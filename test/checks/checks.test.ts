@@ -41,6 +41,16 @@ describe('the rules of modules', () => {
       source: "import { runService } from '#service.ts';",
     },
     {
+      violation: 'an import of a command in a composition root',
+      file: 'service.ts',
+      source: "import { Terminal } from '#cli/terminal.ts';",
+    },
+    {
+      violation: 'an import of the composition root of workers in a command',
+      file: 'cli/commands/sign.ts',
+      source: "import { inputRunner } from '#worker.ts';",
+    },
+    {
       violation: 'an import from a module of the same row',
       file: 'inputs/local.ts',
       source: "import { sinkFor } from '#outputs/output-sink.ts';",

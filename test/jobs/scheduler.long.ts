@@ -220,6 +220,7 @@ function schedulerOf(queue: Partial<JobQueue>, requestOfJob: JobStore['requestOf
       maxRunningJobs: 10,
       capacity: 10,
       outageHours: 24,
+      retriesOutages: false,
       callers: [],
     },
     probes: { problemOf: async () => null, minPauseMs: () => 0 },

@@ -46,6 +46,15 @@ export const inputErrors = {
     'INVALID_INPUT_TYPE',
     ({ path, kind }) => `"${path}" is ${kind}. Only regular files are read.`,
   ),
+  SOURCE_IS_LINK: entry<{ path: string }>(
+    'INVALID_INPUT_TYPE',
+    ({ path }) => `"${path}" is a link, and links are not followed. Name the file that it leads to.`,
+  ),
+  FOLDER_WITHOUT_PLAYLISTS: entry<{ path: string }>(
+    'INVALID_INPUT_TYPE',
+    ({ path }) =>
+      `"${path}" is a folder without playlists (.m3u8, .mpd), and so no publication. Use --recursive for the media files in it.`,
+  ),
   SOURCE_EMPTY: entry<{ path: string }>(
     'PROCESSING_FAILED',
     ({ path }) => `"${path}" is empty (0 bytes). Submit it again when it has been written.`,

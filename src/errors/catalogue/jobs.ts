@@ -209,6 +209,14 @@ export const databaseErrors = {
 
 /** Errors of the configuration. Each stops the start, so no caller of the API sees them. */
 export const configErrors = {
+  OPTION_FILE_UNUSABLE: entry<{ file: string; problem: string }>(
+    'VALIDATION_FAILED',
+    ({ file, problem }) => `The file "${file}" cannot be used: ${problem}.`,
+  ),
+  OUTPUT_FOLDER_MISSING: entry(
+    'VALIDATION_FAILED',
+    () => 'Nothing can be written beside an address. Name a folder for the output with --output.',
+  ),
   CONFIG_INVALID: entry<{ problems: readonly string[] }>(
     'INTERNAL_ERROR',
     ({ problems }) =>

@@ -54,6 +54,10 @@ export const placementErrors = {
         'Outputs cannot be written: a link on the way to them leads nowhere. The operator corrects it; the log of the service names it.',
     },
   ),
+  OUTPUT_EXISTS: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) => `"${path}" exists already. Use --force to replace it, or --output for another folder.`,
+  ),
   OUTPUT_IS_FOLDER: entry<{ path: string }>(
     'PROCESSING_FAILED',
     ({ path }) => `The output cannot be written: "${path}" is a folder. Remove it or choose another location.`,

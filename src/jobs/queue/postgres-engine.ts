@@ -2,7 +2,7 @@ import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import type { Config } from '#config/config.ts';
 import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
 import type { Log } from '#telemetry/logger.ts';
-import { holdDataFolder } from '../store/data-folder.ts';
+import { holdDataFolder } from '../data-folder.ts';
 import type { JobStore } from '../store/job-store.ts';
 import { openPostgres, type PostgresDatabase } from '../store/postgres/postgres-database.ts';
 import { postgresStoreMethods } from '../store/postgres/postgres-job-store.ts';

@@ -72,6 +72,8 @@ interface RunnerOptions {
   readonly outputPaths: OutputPathRegistries;
   readonly queue: Pick<JobQueue, 'isShared' | 'mayCommit'>;
   readonly outages: Outages;
+  /** Retries outages a few times instead of waiting. */
+  readonly retriesOutages: boolean;
   /** Called after each run. */
   readonly runEnded: (report: RunReport) => void;
 }
@@ -97,7 +99,7 @@ export class InputRunner {
    * long.
    */
   async run(run: InputRun, request: JobRequest, awaitsSignature: () => void): Promise<FinishedInput | ReleasedInput> {
-    const { clearStagings, outages, outputPaths, runEnded } = this.#options;
+    const { clearStagings, outages, outputPaths, retriesOutages, runEnded } = this.#options;
     const { lease } = run;
     const startedAtMs = Date.now();
     const result = await this.#runInWorker(run, request, awaitsSignature);
@@ -112,13 +114,15 @@ export class InputRunner {
     if ('entry' in end && end.entry.status === 'succeeded') outages.passed(lease.needs);
     if ('entry' in end ? end.entry.status !== 'failed' : end.reason !== 'outage') return end;
     await outputPaths.release(lease);
-    return 'entry' in end ? this.retryOf(end, lease, error?.class === 'retry') : end;
+    return 'entry' in end
+      ? this.retryOf(end, lease, retriesOutages ? error?.isTransient : error?.class === 'retry')
+      : end;
   }
 
   /** Returns how an input is handed in that met an outage; null where it met none, or has waited for too long. */
   async #waitingFor(error: AppError | null, lease: LeasedInput): Promise<ReleasedInput | null> {
-    const { outages } = this.#options;
-    const met = error === null ? null : await outages.meet(error, lease.needs);
+    const { outages, retriesOutages } = this.#options;
+    const met = error === null || retriesOutages ? null : await outages.meet(error, lease.needs);
     if (error === null || met === null) return null;
     const { dependency, pauseMs } = met;
     const now = new Date();
@@ -160,7 +164,7 @@ export class InputRunner {
   }
 
   /** Returns how a failed input is handed in: to run again after a pause while its error is transient, up to a limit. */
-  retryOf(failed: FinishedInput, lease: LeasedInput, isTransient: boolean): FinishedInput | ReleasedInput {
+  retryOf(failed: FinishedInput, lease: LeasedInput, isTransient: boolean | undefined): FinishedInput | ReleasedInput {
     const pauseMs = isTransient ? RETRY_DELAYS_MS[lease.transientFailures] : undefined;
     if (pauseMs === undefined) return failed;
     const { jobId, inputIndex } = lease;

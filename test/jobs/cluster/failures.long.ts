@@ -6,7 +6,7 @@ import { after, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { AppError } from '#errors/app-error.ts';
-import { MAX_EXTRA_SLOTS } from '#jobs/scheduler.ts';
+import { MAX_EXTRA_SLOTS } from '#jobs/scheduling/slots.ts';
 import { createJobsDatabase } from '../../support/jobs/jobs-database.ts';
 import { ended, HANG_MS, nodeConfig, scripts, startedJobs, until } from '../../support/jobs/test-jobs.ts';
 import { startPostgres } from '../../support/servers/postgres-server.ts';

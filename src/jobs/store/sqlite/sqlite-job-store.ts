@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { AppError } from '#errors/app-error.ts';
-import { notedOwner, noteOwner, prepareDataFolder } from '../data-folder.ts';
+import { notedOwner, noteOwner, prepareDataFolder } from '../../data-folder.ts';
 import type { JobStore } from '../job-store.ts';
 import type { StoreMethod } from '../store-methods.ts';
 import {

@@ -1,0 +1,146 @@
+import { constants, type Dirent, lstatSync, readdirSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { basename, dirname, join, resolve, sep } from 'node:path';
+import { createInterface } from 'node:readline';
+import { isReservedName } from '#bytes/staged-name.ts';
+import { AppError } from '#errors/app-error.ts';
+import { problemOf, systemErrorCode } from '#errors/system-problem.ts';
+import { HEAD_SIZE_BYTES } from '#formats/format-handler.ts';
+import { formatOf, id3, riff } from '#formats/formats.ts';
+import { stemOf } from '#outputs/output-path.ts';
+import { isPlaylist } from '#outputs/output-sink.ts';
+
+/** A path or address of a command, or a file that was found below one. */
+export interface FoundInput {
+  /** As it was named. */
+  readonly path: string;
+  readonly kind: 'file' | 'publication' | 'folder' | 'address';
+  /** The reason why it is no input. */
+  readonly problem?: AppError;
+}
+
+export interface Search {
+  /** Takes each media file in folders that are no publications. */
+  readonly isRecursive: boolean;
+  /** Takes every folder as one input. */
+  readonly takesFolders?: boolean;
+  /** Called for a named output of an earlier run, which is left out; undefined where these are inputs. */
+  readonly skipsSigned?: (path: string) => void;
+}
+
+/** Returns the paths of a command; `-` stands for those on standard input, one a line. */
+export async function namedPaths(given: readonly string[]): Promise<readonly string[]> {
+  const paths: string[] = [];
+  for (const path of given) {
+    if (path !== '-') paths.push(path);
+    else for await (const line of createInterface({ input: process.stdin })) if (line !== '') paths.push(line);
+  }
+  return paths;
+}
+
+export function isAddress(path: string): boolean {
+  return /^(?:https?|s3):\/\//i.test(path);
+}
+
+/** Returns the deepest folder that all paths lie in. */
+export function commonFolder(paths: readonly string[]): string {
+  const [first = process.cwd(), ...others] = paths.map((path) => dirname(resolve(path)));
+  return others.reduce((common, folder) => {
+    const parts = folder.split(sep);
+    const shared = common.split(sep).findIndex((part, index) => part !== parts[index]);
+    return shared < 0 ? common : common.split(sep).slice(0, shared).join(sep) || sep;
+  }, first);
+}
+
+/** Yields the inputs that paths name. Links are not followed, and no path is taken for a pattern. */
+export async function* findInputs(paths: Iterable<string>, search: Search): AsyncGenerator<FoundInput, void, void> {
+  for (const path of paths) {
+    if (isAddress(path)) yield { path, kind: 'address' };
+    else yield* findAt(path, search);
+  }
+}
+
+async function* findAt(path: string, search: Search): AsyncGenerator<FoundInput, void, void> {
+  try {
+    const stats = lstatSync(path);
+    if (stats.isSymbolicLink()) yield refused(path, new AppError('SOURCE_IS_LINK', { path }));
+    else if (search.skipsSigned !== undefined && isSigned(path)) search.skipsSigned(path);
+    else if (!stats.isDirectory()) yield isPlaylist(path) ? publicationOf(path) : { path, kind: 'file' };
+    else if (search.takesFolders) yield { path, kind: 'folder' };
+    else if (hasPlaylists(readdirSync(path))) yield { path, kind: 'publication' };
+    else if (search.isRecursive) yield* walk(path, search);
+    else yield { path, kind: 'folder', problem: new AppError('FOLDER_WITHOUT_PLAYLISTS', { path }) };
+  } catch (error) {
+    yield refused(path, sourceError(path, error));
+  }
+}
+
+/** Yields the media files and publications below a folder, in the order of their names; hidden ones are left out. */
+async function* walk(folder: string, search: Search): AsyncGenerator<FoundInput, void, void> {
+  const entries = readdirSync(folder, { withFileTypes: true }).sort((one, other) => (one.name < other.name ? -1 : 1));
+  for (const entry of entries) {
+    const { name } = entry;
+    if (name.startsWith('.') || isReservedName(name) || (search.skipsSigned !== undefined && isSigned(name))) continue;
+    yield* entryOf(entry, join(folder, name), search);
+  }
+}
+
+async function* entryOf(entry: Dirent, path: string, search: Search): AsyncGenerator<FoundInput, void, void> {
+  try {
+    if (entry.isDirectory()) {
+      if (hasPlaylists(readdirSync(path))) yield { path, kind: 'publication' };
+      else yield* walk(path, search);
+    } else if (entry.isFile() && formatOf(await headOf(path)) !== undefined) yield { path, kind: 'file' };
+  } catch (error) {
+    yield refused(path, sourceError(path, error));
+  }
+}
+
+function refused(path: string, problem: AppError): FoundInput {
+  return { path, kind: 'file', problem };
+}
+
+function publicationOf(playlist: string): FoundInput {
+  return { path: dirname(playlist), kind: 'publication' };
+}
+
+function hasPlaylists(names: readonly string[]): boolean {
+  return names.some(isPlaylist);
+}
+
+/** Tells whether a path is named as outputs of this program are. */
+function isSigned(path: string): boolean {
+  return stemOf(basename(path)).endsWith('_c2pa');
+}
+
+function sourceError(path: string, cause: unknown): AppError {
+  switch (systemErrorCode(cause)) {
+    case undefined:
+      throw cause;
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return new AppError('SOURCE_NOT_FOUND', { path });
+    case 'EACCES':
+      return new AppError('SOURCE_NOT_PERMITTED', { path });
+    default:
+      return new AppError('SOURCE_OPEN_FAILED', { path, problem: problemOf(cause) });
+  }
+}
+
+/** Returns the operation that signs a file, by what its first bytes are. Names decide nothing. */
+export async function signOperationOf(path: string): Promise<'c2pa-audio' | 'c2pa-video'> {
+  const head = await headOf(path).catch(() => Buffer.alloc(0));
+  const format = formatOf(head);
+  return format === id3 || (format === riff && head.toString('latin1', 8, 12) === 'WAVE') ? 'c2pa-audio' : 'c2pa-video';
+}
+
+/** Reads the first bytes of a file. Never waits, as for a FIFO. */
+async function headOf(path: string): Promise<Buffer> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD_SIZE_BYTES), 0, HEAD_SIZE_BYTES, 0);
+    return buffer.subarray(0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,65 @@
+import { resolve } from 'node:path';
+import { type Command, InvalidArgumentError } from 'commander';
+import type { Config } from '#config/config.ts';
+import { configFileOf, loadConfig } from '#config/load-config.ts';
+
+/** The options of all commands that run operations. */
+export interface RunOptions {
+  readonly config?: string;
+  readonly json?: boolean;
+  readonly quiet?: boolean;
+  readonly dryRun?: boolean;
+  readonly force?: boolean;
+  readonly recursive?: boolean;
+  readonly parallel?: number;
+}
+
+export function addRunOptions(command: Command): Command {
+  return command
+    .option('--config <file>', 'configuration file')
+    .option('--parallel <n>', 'inputs that run at once; the number of cores by default', wholeNumber)
+    .option('--force', 'replace outputs that exist')
+    .option('--dry-run', 'only tell what would be done')
+    .option('--json', 'write one result a line to standard output, as JSON')
+    .option('--quiet', 'write problems only');
+}
+
+export interface IdentityOptions {
+  readonly certificate?: string;
+  readonly key?: string;
+  readonly tsa?: string;
+}
+
+export function addIdentityOptions(command: Command): Command {
+  return command
+    .option(
+      '--certificate <file>',
+      'certificate chain, PEM; else that of the configuration, else a development identity',
+    )
+    .option('--key <file>', 'private key of the certificate, PEM')
+    .option('--tsa <url>', 'time-stamp authority');
+}
+
+function wholeNumber(value: string): number {
+  if (/^[1-9]\d{0,2}$/.test(value)) return Number(value);
+  throw new InvalidArgumentError('Give a whole number from 1 to 999.');
+}
+
+/**
+ * Reads the configuration of a command, with its options in place of the keys that they stand for. Throws `CONFIG_…`; an
+ * option is named there by the variable of its key.
+ */
+export async function loadCommandConfig(
+  { config: file }: Pick<RunOptions, 'config'>,
+  { certificate, key, tsa }: IdentityOptions = {},
+): Promise<{ readonly config: Config; readonly configFile: string }> {
+  // Workers look there for a file that no input may be.
+  if (file !== undefined) process.env['SERVICE_CONFIG_PATH'] = resolve(file);
+  const given = {
+    ...(certificate !== undefined && { SERVICE__SIGNING__CERTIFICATE_PATH: certificate }),
+    ...(key !== undefined && { SERVICE__SIGNING__PRIVATE_KEY_PATH: key }),
+    ...(tsa !== undefined && { SERVICE__SIGNING__TSA_URL: tsa }),
+  };
+  const from = { env: { ...process.env, ...given }, cwd: process.cwd() };
+  return { config: await loadConfig(from), configFile: configFileOf(from) };
+}

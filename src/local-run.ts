@@ -1,0 +1,225 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Config } from '#config/config.ts';
+import type { JobResultEntry, OperationName } from '#contract/job.ts';
+import type { ListedJob } from '#contract/job-list.ts';
+import { validate } from '#contract/validate.ts';
+import { AppError } from '#errors/app-error.ts';
+import { Jobs } from '#jobs/jobs.ts';
+import { failedEntry } from '#jobs/result-entries.ts';
+import type { OperationRequest } from '#operations/operation.ts';
+import { operationNamed } from '#operations/registry.ts';
+import type { Launcher } from '#processes/launcher.ts';
+import { type AssertionChecker, createAssertionChecker } from '#provenance/assertion-checker.ts';
+import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
+import { startSigner } from '#provenance/start-signer.ts';
+import { TrustStore } from '#provenance/trust-store.ts';
+import type { Log } from '#telemetry/logger.ts';
+import { clearStagings } from './clear-stagings.ts';
+import { prepareLauncher } from './prepare-launcher.ts';
+import { openRunFolder, type RunFolder, xdgFolder } from './run-folder.ts';
+
+export interface LocalRunOptions {
+  readonly config: Config;
+  readonly configFile: string;
+  /** The folder that all outputs lie in; null where nothing is written. */
+  readonly outputDir: string | null;
+  /** Replaces outputs that exist. */
+  readonly replacesOutputs: boolean;
+  /** Starts a signer. */
+  readonly signs: boolean;
+  /** Inputs that run at once; the number of cores by default. */
+  readonly parallel?: number;
+  readonly log: Log;
+}
+
+/** Told what becomes of a request. */
+export interface RequestFollower {
+  /** Called with the results of inputs, each once, as they come. */
+  readonly finished: (entries: readonly JobResultEntry[]) => void;
+  readonly progress: (progress: NonNullable<ListedJob['progress']>) => void;
+}
+
+interface Parts {
+  readonly config: Config;
+  readonly folder: RunFolder;
+  readonly jobs: Jobs;
+  readonly checker: AssertionChecker;
+  readonly trust: TrustStore;
+  readonly signer: SignerSupervisor | undefined;
+}
+
+/**
+ * The composition root of commands: runs operations with the scheduler, workers, sandbox and signer of the service, on a store
+ * of its own that goes with the run.
+ */
+export class LocalRun {
+  /** For files that a command needs while it runs. */
+  readonly folder: string;
+  readonly #parts: Parts;
+
+  private constructor(parts: Parts) {
+    this.#parts = parts;
+    this.folder = parts.folder.path;
+  }
+
+  /** Starts a run. Throws an AppError where the configuration, its identity or the store cannot be used. */
+  static async start(options: LocalRunOptions): Promise<LocalRun> {
+    const { log } = options;
+    const folder = await openRunFolder(log);
+    try {
+      const config = localConfig(options, folder.path);
+      const trust = await TrustStore.open({ settings: config.trust, log });
+      const launcher = await prepareLauncher({ config, configFile: options.configFile, log });
+      const signer = options.signs
+        ? await startSigner({ config: signerConfig(options), launcher, log, trust })
+        : undefined;
+      try {
+        const jobs = await startJobs({ config, launcher, trust, signer, options });
+        return new LocalRun({ config, folder, jobs, checker: createAssertionChecker({ launcher }), trust, signer });
+      } catch (error) {
+        signer?.close();
+        throw error;
+      }
+    } catch (error) {
+      await folder.remove();
+      throw error;
+    }
+  }
+
+  /** The file of the development identity, where it signs with that. */
+  get developmentIdentity(): string | null {
+    const { signer } = this.#parts;
+    return signer?.identity.kind === 'development' ? signer.identity.file : null;
+  }
+
+  /**
+   * Runs a request, and resolves when all its inputs have finished. Inputs that the validation of a request refuses fail by
+   * themselves; throws its error where it is about none of them.
+   */
+  async run(
+    name: OperationName,
+    request: OperationRequest,
+    follower: RequestFollower,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { jobs } = this.#parts;
+    const { indexes, body } = await this.#admit(name, request, follower, signal);
+    if (body === null) return;
+    const { job_id: jobId } = await jobs.submit({ operation: name, request: body, sync: true });
+    const seen = new Set<number>();
+    for await (const { type, job } of (await jobs.events(jobId, signal)) ?? []) {
+      if (job.progress !== undefined) follower.progress(job.progress);
+      if (type === 'progress') continue;
+      const entries = (JSON.parse(job.resultsJson) as JobResultEntry[]).filter(({ input_index: at }) => !seen.has(at));
+      for (const { input_index: at } of entries) seen.add(at);
+      follower.finished(entries.map((entry) => ({ ...entry, input_index: indexes[entry.input_index] ?? 0 })));
+    }
+  }
+
+  /** Stops what runs, and removes everything but finished outputs. */
+  async close(): Promise<void> {
+    const { jobs, checker, trust, signer, folder } = this.#parts;
+    await checker.close();
+    await jobs.stop(0);
+    signer?.close();
+    trust.close();
+    await folder.remove();
+  }
+
+  /** Validates a request without the inputs that are refused; `body` is null where none is left. */
+  async #admit(
+    name: OperationName,
+    request: OperationRequest,
+    { finished }: RequestFollower,
+    signal: AbortSignal,
+  ): Promise<{ readonly indexes: readonly number[]; readonly body: OperationRequest | null }> {
+    const operation = operationNamed(name);
+    const { config, checker } = this.#parts;
+    const { checkAssertions } = checker;
+    let indexes = request.inputs.map((_, index) => index);
+    while (indexes.length > 0) {
+      const inputs = indexes.flatMap((index) => request.inputs[index] ?? []);
+      try {
+        const body = validate(operation.request, { ...request, inputs });
+        await operation.validateRequest(body, { config, checkAssertions, signal });
+        return { indexes, body };
+      } catch (error) {
+        const refused = refusalsIn(error);
+        if (refused.size === 0) throw error;
+        finished(
+          [...refused].map(([at, { reason, details }]) => {
+            // The field of a request means nothing to whoever named a path.
+            return failedEntry(indexes[at] ?? 0, { reason, details, location: {} });
+          }),
+        );
+        indexes = indexes.filter((_, at) => !refused.has(at));
+      }
+    }
+    return { indexes, body: null };
+  }
+}
+
+/** Returns the inputs that a validation refuses, by their index; none where it refuses the request. */
+function refusalsIn(error: unknown): ReadonlyMap<number, AppError> {
+  if (!(error instanceof AppError)) return new Map();
+  const all = [error, ...error.others];
+  if (all.some(({ location: { field } }) => field?.startsWith('inputs') !== true)) return new Map();
+  return new Map(
+    all.flatMap((each) => (each.location.inputIndex === undefined ? [] : [[each.location.inputIndex, each]])),
+  );
+}
+
+interface JobParts {
+  readonly config: Config;
+  readonly launcher: Launcher;
+  readonly trust: TrustStore;
+  readonly signer: SignerSupervisor | undefined;
+  readonly options: LocalRunOptions;
+}
+
+async function startJobs({ config, launcher, trust, signer, options }: JobParts): Promise<Jobs> {
+  const { log, parallel } = options;
+  const jobs = new Jobs({
+    ...{ config, launcher, trust, log },
+    ...(signer && { signer }),
+    ...(parallel !== undefined && { maxRunningInputs: parallel }),
+    workerEntry: new URL(import.meta.resolve('./worker.ts')),
+    retriesOutages: true,
+    clearStagings: (attempt) => clearStagings({ config, launcher, log }, attempt),
+  });
+  await jobs.start();
+  return jobs;
+}
+
+/**
+ * Returns the configuration of a run: its own store, no callers, local inputs anywhere but in what the service and the system
+ * protect, and the identity as a file that workers cannot read.
+ */
+function localConfig({ config, outputDir, replacesOutputs, parallel }: LocalRunOptions, folder: string): Config {
+  const { jobs, worker, input_resolvers: inputs, output_sinks: outputs } = config;
+  const { database_url: _, ...ownJobs } = jobs;
+  const nowhere = join(folder, 'outputs');
+  if (outputDir === null) mkdirSync(nowhere);
+  return {
+    ...config,
+    auth: { tokens: [] },
+    jobs: { ...ownJobs, role: 'all', data_dir: folder, scratch_dir: join(folder, 'scratch') },
+    worker: { ...worker, default_max_files_parallel: parallel ?? worker.default_max_files_parallel },
+    signing: { ...config.signing, ...identityFilesOf(config) },
+    input_resolvers: { ...inputs, local: {} },
+    output_sinks: {
+      local: { ...outputs.local, base_dir: outputDir ?? nowhere, keep_existing: !replacesOutputs },
+    },
+  };
+}
+
+function identityFilesOf({ signing: { certificate_path: certificate, private_key_path: key } }: Config) {
+  const own = join(xdgFolder('XDG_DATA_HOME', '.local/share'), 'identity');
+  return { certificate_path: certificate ?? own, private_key_path: key ?? own };
+}
+
+/** Returns the configuration of the signer, which makes a development identity where there is no other. */
+function signerConfig({ config }: LocalRunOptions): Config {
+  return { ...config, jobs: { ...config.jobs, data_dir: xdgFolder('XDG_DATA_HOME', '.local/share') } };
+}
