@@ -24,7 +24,7 @@ function unsuitable() {
 
 function run() {
   if (!process.env.NODE_COMPILE_CACHE) keepCompiledCode();
-  void import('../src/main.js');
+  void import('../src/cli/main.js');
 }
 
 /** Keeps compiled code from start to start, in the user's folder of caches; nowhere where that cannot be written. */

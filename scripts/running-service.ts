@@ -26,6 +26,8 @@ export interface ServiceOptions {
   readonly program?: string;
   /** Arguments for Node, before the program. */
   readonly nodeArguments?: readonly string[];
+  /** Arguments of the program. */
+  readonly words?: readonly string[];
   /** Told the service's process as soon as there is one, long before it is ready. */
   readonly onSpawn?: (pid: number) => void;
 }
@@ -66,6 +68,7 @@ export async function startService({
   settings = {},
   program = join(ROOT, 'src/main.ts'),
   nodeArguments = [],
+  words = [],
   onSpawn,
 }: ServiceOptions): Promise<RunningService> {
   mkdirSync(folder, { recursive: true });
@@ -73,7 +76,7 @@ export async function startService({
   const logPath = join(folder, 'service.log');
   const log = openSync(logPath, 'a');
   const startOffset = fstatSync(log).size;
-  const child = spawn(process.execPath, [...nodeArguments, program], {
+  const child = spawn(process.execPath, [...nodeArguments, program, ...words], {
     cwd: folder,
     stdio: ['ignore', log, log],
     env: {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { RELEASE } from '#config/release.ts';
+import { smallWav } from '../support/manifests/sign-wav.ts';
 import { assertSignsAndServes } from '../support/servers/sign-and-serve.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -49,8 +50,29 @@ describe('the published package', () => {
 
   test('signs a file and serves the console, installed without a network', async () => {
     const cache = join(folder, 'cache');
-    await assertSignsAndServes(program, join(folder, 'data'), { NODE_COMPILE_CACHE: '', XDG_CACHE_HOME: cache });
+    await assertSignsAndServes([program, 'serve'], join(folder, 'data'), {
+      NODE_COMPILE_CACHE: '',
+      XDG_CACHE_HOME: cache,
+    });
     assert.ok(existsSync(join(cache, 'attestream')), 'compiled code is kept in the folder of caches');
+  });
+
+  test('has the commands of its program, with their exit codes', () => {
+    writeFileSync(join(home, 'tone.wav'), smallWav());
+    const cases: [string[], number][] = [
+      [['--version'], 0],
+      [['sing', 'tone.wav'], 2],
+      [['sign', 'missing.wav'], 1],
+      [['sign', 'tone.wav'], 0],
+      [['verify', 'tone_c2pa.wav'], 0],
+      [['verify', 'tone.wav'], 3],
+    ];
+    const settings = { XDG_DATA_HOME: join(folder, 'identity') };
+    for (const [words, expected] of cases) {
+      const { status, stderr } = run([], settings, words);
+      assert.equal(status, expected, `${words.join(' ')}: ${stderr}`);
+    }
+    assert.equal(run([], {}, ['--version']).stdout.trim(), RELEASE.version);
   });
 
   test('takes at most 200 MB', () => {
@@ -72,7 +94,7 @@ describe('the published package', () => {
   for (const [peer, settings] of PEERS) {
     test(`names ${peer} where it is configured and not installed, with the command that installs it`, () => {
       const { status, stdout } = run([], { ...settings, NODE_COMPILE_CACHE: '', XDG_CACHE_HOME: '/dev/null' });
-      assert.equal(status, 1, stdout);
+      assert.equal(status, 2, stdout);
       const { reason, msg } = JSON.parse(stdout.split('\n').find((line) => line.includes('"fatal"')) ?? '');
       assert.equal(reason, 'OPTIONAL_PACKAGES_MISSING');
       assert.match(msg, new RegExp(`npm install .*"${peer}@\\^\\d`));
@@ -97,9 +119,9 @@ interface Component {
   readonly properties: readonly { readonly value: string }[];
 }
 
-function run(nodeArguments: readonly string[], env: Readonly<Record<string, string>>) {
+function run(nodeArguments: readonly string[], env: Readonly<Record<string, string>>, words = ['serve']) {
   const options = { cwd: home, encoding: 'utf8', timeout: 600_000, env: { ...process.env, ...env } } as const;
-  return spawnSync(process.execPath, [...nodeArguments, program, 'serve'], options);
+  return spawnSync(process.execPath, [...nodeArguments, program, ...words], options);
 }
 
 /** Returns the packages that are installed inside the package: path, name and version. */

@@ -16,7 +16,7 @@ describe('an installation without development packages', () => {
   test('runs a clone', async () => {
     const clone = join(folder, 'clone');
     for (const name of ['src', 'console', 'docs', 'package.json']) copyFromRoot(name, clone);
-    await assertSignsAndServes(join(clone, 'src/main.ts'), join(clone, 'home'));
+    await assertSignsAndServes([join(clone, 'src/main.ts')], join(clone, 'home'));
   });
 
   test('runs what "npm run build" writes', async () => {
@@ -26,7 +26,7 @@ describe('an installation without development packages', () => {
       readdirSync(join(built, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts')),
       [],
     );
-    await assertSignsAndServes(join(built, 'src/main.js'), join(built, 'home'));
+    await assertSignsAndServes([join(built, 'src/main.js')], join(built, 'home'));
   });
 });
 

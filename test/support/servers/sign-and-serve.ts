@@ -6,11 +6,12 @@ import { smallWav } from '../manifests/sign-wav.ts';
 
 /** Has a service that keeps its data in a folder sign a file, and load each file of the console. */
 export async function assertSignsAndServes(
-  program: string,
+  program: readonly [path: string, ...words: string[]],
   home: string,
   settings: Readonly<Record<string, string>> = {},
 ): Promise<void> {
-  await using service = await startService({ folder: home, program, settings });
+  const [entry, ...words] = program;
+  await using service = await startService({ folder: home, program: entry, words, settings });
   const path = join(home, 'tone.wav');
   writeFileSync(path, smallWav());
   const { status } = await service.runSync('/v2/sync/c2pa/audio', { inputs: [{ type: 'local_file_path', path }] });
