@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander';
 import { RELEASE } from '#config/release.ts';
 import { AppError } from '#errors/app-error.ts';
 import { addConfigCommand } from './commands/config.ts';
+import { addIdentityCommand } from './commands/identity.ts';
 import { addPackageCommand } from './commands/package.ts';
 import { addServeCommand } from './commands/serve.ts';
 import { addSignCommand } from './commands/sign.ts';
