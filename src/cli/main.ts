@@ -4,6 +4,7 @@ import { AppError } from '#errors/app-error.ts';
 import { addConfigCommand } from './commands/config.ts';
 import { addIdentityCommand } from './commands/identity.ts';
 import { addPackageCommand } from './commands/package.ts';
+import { addPreflightCommand } from './commands/preflight.ts';
 import { addServeCommand } from './commands/serve.ts';
 import { addSignCommand } from './commands/sign.ts';
 import { addVerifyCommand } from './commands/verify.ts';
@@ -15,6 +16,9 @@ const COMMANDS: readonly ((program: Command) => void)[] = [
   addSignCommand,
   addVerifyCommand,
   addPackageCommand,
+  addConfigCommand,
+  addIdentityCommand,
+  addPreflightCommand,
 ];
 
 const program = new Command('attestream')
