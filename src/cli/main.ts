@@ -4,6 +4,7 @@ import { AppError } from '#errors/app-error.ts';
 import { addConfigCommand } from './commands/config.ts';
 import { addIdentityCommand } from './commands/identity.ts';
 import { addPackageCommand } from './commands/package.ts';
+import { addPlayCommand } from './commands/play.ts';
 import { addPreflightCommand } from './commands/preflight.ts';
 import { addServeCommand } from './commands/serve.ts';
 import { addSignCommand } from './commands/sign.ts';
@@ -16,6 +17,7 @@ const COMMANDS: readonly ((program: Command) => void)[] = [
   addSignCommand,
   addVerifyCommand,
   addPackageCommand,
+  addPlayCommand,
   addConfigCommand,
   addIdentityCommand,
   addPreflightCommand,

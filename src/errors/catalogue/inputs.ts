@@ -55,6 +55,11 @@ export const inputErrors = {
     ({ path }) =>
       `"${path}" is a folder without playlists (.m3u8, .mpd), and so no publication. Use --recursive for the media files in it.`,
   ),
+  NOTHING_TO_PLAY: entry<{ path: string; names: readonly string[] }>(
+    'INVALID_INPUT_TYPE',
+    ({ path, names }) =>
+      `The folder "${path}" holds none of ${names.join(', ')}. Name the playlist or media file itself.`,
+  ),
   SOURCE_EMPTY: entry<{ path: string }>(
     'PROCESSING_FAILED',
     ({ path }) => `"${path}" is empty (0 bytes). Submit it again when it has been written.`,
