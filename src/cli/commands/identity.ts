@@ -88,7 +88,8 @@ interface Pair {
 }
 
 async function check(options: PairOptions, command: Command): Promise<void> {
-  const config = await configOf(options);
+  const { loadCommandConfig } = await import('../run-options.ts');
+  const { config } = await loadCommandConfig(options);
   const pair = givenPair(options, command) ?? configuredPair(config);
   if (pair === null) {
     return command.error(
@@ -100,7 +101,8 @@ async function check(options: PairOptions, command: Command): Promise<void> {
 
 async function install(options: PairOptions, command: Command): Promise<void> {
   const terminal = new Terminal(options);
-  const config = await configOf(options);
+  const { loadCommandConfig } = await import('../run-options.ts');
+  const { config } = await loadCommandConfig(options);
   const given = givenPair(options, command);
   const target = configuredPair(config);
   if (given === null) return command.error('Give --certificate and --key.');
@@ -118,12 +120,6 @@ async function install(options: PairOptions, command: Command): Promise<void> {
     refuse(error, `The identity cannot be written to ${certificate} and ${key}`, command);
   }
   terminal.result({ installed: { certificate, key } }, `Installed as ${certificate} and ${key}.`);
-}
-
-async function configOf({ config }: PairOptions): Promise<Config> {
-  const { loadConfig } = await import('#config/load-config.ts');
-  const env = config === undefined ? process.env : { ...process.env, SERVICE_CONFIG_PATH: config };
-  return await loadConfig({ env, cwd: process.cwd() });
 }
 
 function givenPair({ certificate, key }: PairOptions, command: Command): Pair | null {

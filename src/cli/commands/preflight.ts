@@ -18,18 +18,15 @@ export function addPreflightCommand(program: Command): void {
     .action(run);
 }
 
-async function run({ config: file, ...options }: PreflightOptions): Promise<void> {
-  const terminal = new Terminal(options);
-  const { configFileOf, loadConfig } = await import('#config/load-config.ts');
+async function run(options: PreflightOptions): Promise<void> {
+  const terminal = new Terminal({ json: options.json ?? false });
+  const { loadCommandConfig } = await import('../run-options.ts');
   const { preflight } = await import('#preflight.ts');
-  const env = file === undefined ? process.env : { ...process.env, SERVICE_CONFIG_PATH: file };
-  const cwd = process.cwd();
-  const config = await loadConfig({ env, cwd });
-  for await (const finding of preflight(config, configFileOf({ env, cwd }))) {
+  const { config, configFile } = await loadCommandConfig(options);
+  for await (const finding of preflight(config, configFile)) {
     const { check, state, detail } = finding;
     if (state === 'failed') process.exitCode = EXIT.usage;
-    if (options.quiet !== true || state !== 'ok') {
-      terminal.result(finding, `${state.padEnd(7)} ${check}: ${detail}`);
-    }
+    if (options.quiet && state === 'ok') continue;
+    terminal.result(finding, `${state.padEnd(7)} ${check}: ${detail}`);
   }
 }
