@@ -9,6 +9,7 @@ import { addPreflightCommand } from './commands/preflight.ts';
 import { addServeCommand } from './commands/serve.ts';
 import { addSignCommand } from './commands/sign.ts';
 import { addVerifyCommand } from './commands/verify.ts';
+import { addWatchCommand } from './commands/watch.ts';
 import { EXIT } from './exit-codes.ts';
 import { Terminal } from './terminal.ts';
 
@@ -18,6 +19,7 @@ const COMMANDS: readonly ((program: Command) => void)[] = [
   addVerifyCommand,
   addPackageCommand,
   addPlayCommand,
+  addWatchCommand,
   addConfigCommand,
   addIdentityCommand,
   addPreflightCommand,
