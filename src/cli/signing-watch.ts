@@ -84,7 +84,7 @@ export class SigningWatch {
       outputDir: watched.stagingRoot,
       replacesOutputs: true,
       signs: true,
-      log: logOfCommand(),
+      log: logOfCommand(this.#terminal),
     };
     this.#run = await LocalRun.start({ ...given, ...(parallel !== undefined && { parallel }) });
     const { developmentIdentity: file } = this.#run;

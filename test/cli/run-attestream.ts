@@ -1,15 +1,8 @@
 import { spawn } from 'node:child_process';
-import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import { type Ended, ended } from './run-program.ts';
 
 export const PROGRAM = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
-
-/** The end of a command. */
-export interface Ended {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
 
 /** Runs the program until it exits, in a folder and with variables of its own. */
 export async function attestream(
@@ -18,9 +11,7 @@ export async function attestream(
 ): Promise<Ended> {
   const child = spawn(process.execPath, [PROGRAM, ...args], { cwd, env: { ...process.env, ...env } });
   child.stdin.end();
-  const closed = new Promise<number | null>((resolve) => child.once('close', resolve));
-  const [code, stdout, stderr] = await Promise.all([closed, text(child.stdout), text(child.stderr)]);
-  return { code, stdout, stderr };
+  return await ended(child);
 }
 
 /** Returns the entries of `--json`. */

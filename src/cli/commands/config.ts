@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { EXIT } from '../exit-codes.ts';
-import { Terminal } from '../terminal.ts';
+import { endOnOutputError, Terminal } from '../terminal.ts';
 
 interface OutputOptions {
   readonly json?: boolean;
@@ -31,6 +31,7 @@ export function addConfigCommand(program: Command): void {
 }
 
 async function show({ config: file, ...options }: OutputOptions & { readonly config?: string }): Promise<void> {
+  endOnOutputError();
   const terminal = new Terminal(options);
   const { shownConfig } = await import('#config/config.ts');
   const { loadWithOrigins } = await import('#config/load-config.ts');
@@ -47,6 +48,7 @@ async function show({ config: file, ...options }: OutputOptions & { readonly con
 }
 
 async function explain(key: string, options: OutputOptions): Promise<void> {
+  endOnOutputError();
   const terminal = new Terminal(options);
   const { describeKeys } = await import('#config/key-descriptions.ts');
   const found = describeKeys().filter((each) => each.key === key || each.key.startsWith(`${key}.`));

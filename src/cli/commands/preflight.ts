@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { EXIT } from '../exit-codes.ts';
-import { Terminal } from '../terminal.ts';
+import { endOnOutputError, Terminal } from '../terminal.ts';
 
 interface PreflightOptions {
   readonly config?: string;
@@ -19,6 +19,7 @@ export function addPreflightCommand(program: Command): void {
 }
 
 async function run(options: PreflightOptions): Promise<void> {
+  endOnOutputError();
   const terminal = new Terminal({ json: options.json ?? false });
   const { loadCommandConfig } = await import('../run-options.ts');
   const { preflight } = await import('#preflight.ts');
