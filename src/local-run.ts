@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '#config/config.ts';
+import { requireOptionalPackages } from '#config/optional-packages.ts';
 import type { JobResultEntry, OperationName } from '#contract/job.ts';
 import type { ListedJob } from '#contract/job-list.ts';
 import { validate } from '#contract/validate.ts';
@@ -66,6 +67,7 @@ export class LocalRun {
   /** Starts a run. Throws an AppError where the configuration, its identity or the store cannot be used. */
   static async start(options: LocalRunOptions): Promise<LocalRun> {
     const { log } = options;
+    requireOptionalPackages(options.config);
     const folder = await openRunFolder(log);
     try {
       const config = localConfig(options, folder.path);

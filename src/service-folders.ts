@@ -29,19 +29,49 @@ const PROBLEMS: Readonly<Record<string, string>> = {
 /** Permission bits of the group and of others. */
 const OTHERS_MODE = 0o077;
 
-/** Throws `FOLDER_UNUSABLE`. If S3 is configured, an unusable folder of local outputs is only logged. */
-export function requireFolders({ jobs, output_sinks: { local, s3 } }: Config, log: Log): void {
-  requireFolder('jobs.data_dir', jobs.data_dir, 0o700);
-  requirePrivate('jobs.data_dir', jobs.data_dir, log);
-  if (jobs.role === 'api') return;
-  requireFolder('jobs.scratch_dir', jobs.scratch_dir, 0o700);
-  try {
-    requireFolder('output_sinks.local.base_dir', local.base_dir, 0o777);
+/** A folder of the service and its check. */
+interface FolderCheck {
+  readonly key: string;
+  readonly folder: string;
+  /** Makes the folder where it is missing, and takes rights away that others may not have. Throws `FOLDER_UNUSABLE`. */
+  readonly check: () => void;
+}
+
+/** Returns the checks of the folders that the service writes. */
+export function folderChecks({ jobs, output_sinks: { local } }: Config, log: Log): readonly FolderCheck[] {
+  const checkOf = (key: string, folder: string, mode: number): FolderCheck => ({
+    key,
+    folder,
+    check: () => requireFolder(key, folder, mode),
+  });
+  const jobsFolder = checkOf('jobs.data_dir', jobs.data_dir, 0o700);
+  const checkJobsFolder = () => {
+    jobsFolder.check();
+    requirePrivate(jobsFolder.key, jobsFolder.folder, log);
+  };
+  const dataDir = { ...jobsFolder, check: checkJobsFolder };
+  if (jobs.role === 'api') return [dataDir];
+  const outputs = checkOf(OUTPUTS_KEY, local.base_dir, 0o777);
+  const checkOutputs = () => {
+    outputs.check();
     requireApart('jobs.data_dir', jobs.data_dir, local.base_dir);
     requireApart('jobs.scratch_dir', jobs.scratch_dir, local.base_dir);
-  } catch (error) {
-    if (s3 === undefined || !(error instanceof AppError)) throw error;
-    log.warn({ reason: error.reason }, error.message);
+  };
+  return [dataDir, checkOf('jobs.scratch_dir', jobs.scratch_dir, 0o700), { ...outputs, check: checkOutputs }];
+}
+
+const OUTPUTS_KEY = 'output_sinks.local.base_dir';
+
+/** Throws `FOLDER_UNUSABLE`. If S3 is configured, an unusable folder of local outputs is only logged. */
+export function requireFolders(config: Config, log: Log): void {
+  for (const { key, check } of folderChecks(config, log)) {
+    try {
+      check();
+    } catch (error) {
+      const isSpare = key === OUTPUTS_KEY && config.output_sinks.s3 !== undefined;
+      if (!isSpare || !(error instanceof AppError)) throw error;
+      log.warn({ reason: error.reason }, error.message);
+    }
   }
 }
 
@@ -67,7 +97,7 @@ export function requirePrivate(key: string, folder: string, log: Log): void {
 function requireApart(ownKey: string, ownFolder: string, folder: string): void {
   if (!isSameOrInside(realpathSync(folder), realpathSync(ownFolder))) return;
   const problem = `it is, or lies in, ${ownKey}, where no output is written`;
-  throw new AppError('FOLDER_UNUSABLE', { key: 'output_sinks.local.base_dir', folder, problem });
+  throw new AppError('FOLDER_UNUSABLE', { key: OUTPUTS_KEY, folder, problem });
 }
 
 /**

@@ -109,7 +109,7 @@ function hasPlaylists(names: readonly string[]): boolean {
 }
 
 /** Tells whether a path is named as outputs of this program are. */
-function isSigned(path: string): boolean {
+export function isSigned(path: string): boolean {
   return stemOf(basename(path)).endsWith('_c2pa');
 }
 

@@ -1,10 +1,15 @@
 import { Command, CommanderError } from 'commander';
 import { RELEASE } from '#config/release.ts';
 import { AppError } from '#errors/app-error.ts';
+import { addConfigCommand } from './commands/config.ts';
+import { addIdentityCommand } from './commands/identity.ts';
 import { addPackageCommand } from './commands/package.ts';
+import { addPlayCommand } from './commands/play.ts';
+import { addPreflightCommand } from './commands/preflight.ts';
 import { addServeCommand } from './commands/serve.ts';
 import { addSignCommand } from './commands/sign.ts';
 import { addVerifyCommand } from './commands/verify.ts';
+import { addWatchCommand } from './commands/watch.ts';
 import { EXIT } from './exit-codes.ts';
 import { Terminal } from './terminal.ts';
 
@@ -13,6 +18,11 @@ const COMMANDS: readonly ((program: Command) => void)[] = [
   addSignCommand,
   addVerifyCommand,
   addPackageCommand,
+  addPlayCommand,
+  addWatchCommand,
+  addConfigCommand,
+  addIdentityCommand,
+  addPreflightCommand,
 ];
 
 const program = new Command('attestream')

@@ -40,7 +40,7 @@ export function addIdentityOptions(command: Command): Command {
     .option('--tsa <url>', 'time-stamp authority');
 }
 
-function wholeNumber(value: string): number {
+export function wholeNumber(value: string): number {
   if (/^[1-9]\d{0,2}$/.test(value)) return Number(value);
   throw new InvalidArgumentError('Give a whole number from 1 to 999.');
 }

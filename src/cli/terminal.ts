@@ -77,3 +77,11 @@ export function onOutputError(listener: (error: NodeJS.ErrnoException, isClosed:
     stream.on('error', (error: NodeJS.ErrnoException) => listener(error, error.code === 'EPIPE'));
   }
 }
+
+/** Ends a command whose results nobody reads any more quietly, and one whose results cannot be written with the problem. */
+export function endOnOutputError(): void {
+  onOutputError((error, isClosed) => {
+    if (isClosed) process.exit();
+    throw error;
+  });
+}

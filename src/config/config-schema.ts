@@ -334,3 +334,11 @@ export interface KeySchema {
 export function keySchemas(): KeySchema {
   return z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' }) as KeySchema;
 }
+
+/** Returns every key as a dotted path, and every section. */
+export function keyPaths({ properties = {} }: KeySchema = keySchemas(), prefix = ''): readonly string[] {
+  return Object.entries(properties).flatMap(([name, inner]) => [
+    `${prefix}${name}`,
+    ...keyPaths(inner, `${prefix}${name}.`),
+  ]);
+}

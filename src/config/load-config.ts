@@ -8,6 +8,7 @@ import { AppError } from '#errors/app-error.ts';
 import { problemOf, systemErrorCode } from '#errors/system-problem.ts';
 import type { Config } from './config.ts';
 import { configSchema, type KeySchema, keySchemas } from './config-schema.ts';
+import { nearestKey } from './nearest-key.ts';
 
 const DEFAULT_FILE = 'config/service.toml';
 
@@ -19,17 +20,60 @@ type RawTable = Record<string, unknown>;
  * overridden by `SERVICE__SECTION__KEY` variables, with defaults for the rest. Relative paths are taken from `cwd`.
  * Rejects with one AppError that lists every problem; values are never repeated, they may be secrets.
  */
-export async function loadConfig({ env, cwd }: { env: NodeJS.ProcessEnv; cwd: string }): Promise<Config> {
-  const { file, table } = await readTable(env, cwd);
+export async function loadConfig(options: { env: NodeJS.ProcessEnv; cwd: string }): Promise<Config> {
+  return (await loadWithOrigins(options)).config;
+}
+
+/** Returns where the value of a key comes from: a variable, a line of the file (`file:line`), the file, or `default`. */
+type OriginOfKey = (key: string) => string;
+
+/** Does what `loadConfig` does, and tells where values come from. */
+export async function loadWithOrigins({
+  env,
+  cwd,
+}: {
+  env: NodeJS.ProcessEnv;
+  cwd: string;
+}): Promise<{ readonly config: Config; readonly originOf: OriginOfKey }> {
+  const { file, table, text } = await readTable(env, cwd);
+  const inFile = structuredClone(table);
   const overrides = environmentOverrides(env);
   const unreachable = overrides.filter((override) => !put(table, override));
   const result = configSchema.safeParse(table, { reportInput: true });
   const problems = [
-    ...unreachable.map(({ variable }) => `${variable}: there is no such key`),
+    ...unreachable.map(({ variable, path }) => `${variable}: ${noSuchKey(path)}`),
     ...(result.success ? [] : problemsOf(result.error, file, overrides)),
   ];
   if (!result.success || problems.length > 0) throw new AppError('CONFIG_INVALID', { problems });
-  return withAbsolutePaths(result.data, cwd);
+  const originOf = (key: string): string => {
+    const path = key.split('.');
+    const variable = overrides.find((override) => override.path.join('.') === key)?.variable;
+    if (variable !== undefined) return variable;
+    if (file === null || valueAt(inFile, path) === undefined) return 'default';
+    const line = lineOf(path, text);
+    return line === null ? file : `${file}:${line}`;
+  };
+  return { config: withAbsolutePaths(result.data, cwd), originOf };
+}
+
+function valueAt(table: RawTable, path: readonly string[]): unknown {
+  return path.reduce<unknown>((inner, key) => (isTable(inner) ? inner[key] : undefined), table);
+}
+
+/** Finds the line of a key, counted from 1, where it is written plainly: under the header of its section. Else null. */
+function lineOf(path: readonly string[], text: string): number | null {
+  const section = path.slice(0, -1).join('.');
+  let current = '';
+  for (const [index, line] of text.split('\n').entries()) {
+    current = /^\s*\[([^[\]]+)\]/.exec(line)?.[1]?.trim() ?? current;
+    if (current === section && /^\s*([\w-]+)\s*=/.exec(line)?.[1] === path.at(-1)) return index + 1;
+  }
+  return null;
+}
+
+function noSuchKey(path: readonly string[]): string {
+  const nearest = nearestKey(path.join('.'));
+  return `there is no such key${nearest === null ? '' : `; did you mean ${nearest}?`}`;
 }
 
 /** Returns the configuration file that an environment asks for, as an absolute path; it need not exist. */
@@ -38,11 +82,15 @@ export function configFileOf({ env, cwd }: { env: NodeJS.ProcessEnv; cwd: string
 }
 
 /** Reads the configuration file; `file` is null where there is none. */
-async function readTable(env: NodeJS.ProcessEnv, cwd: string): Promise<{ file: string | null; table: RawTable }> {
+async function readTable(
+  env: NodeJS.ProcessEnv,
+  cwd: string,
+): Promise<{ file: string | null; table: RawTable; text: string }> {
   const named = env['SERVICE_CONFIG_PATH'];
   const file = configFileOf({ env, cwd });
   try {
-    return { file, table: parse(textOf(await readFile(file), file)) };
+    const text = textOf(await readFile(file), file);
+    return { file, table: parse(text), text };
   } catch (cause) {
     if (cause instanceof AppError) throw cause;
     if (cause instanceof TomlError) {
@@ -50,7 +98,7 @@ async function readTable(env: NodeJS.ProcessEnv, cwd: string): Promise<{ file: s
       const [problem = ''] = cause.message.split('\n');
       throw new AppError('CONFIG_FILE_MALFORMED', { file, line: cause.line, column: cause.column, problem });
     }
-    if (systemErrorCode(cause) === 'ENOENT' && named === undefined) return { file: null, table: {} };
+    if (systemErrorCode(cause) === 'ENOENT' && named === undefined) return { file: null, table: {}, text: '' };
     const details = { file, problem: problemOf(cause), named: named !== undefined };
     throw new AppError('CONFIG_FILE_UNREADABLE', details, { cause });
   }
@@ -149,7 +197,7 @@ export function problemsOf(
   overrides: readonly EnvironmentOverride[],
 ): string[] {
   return error.issues.flatMap((issue) =>
-    keysOf(issue).map((path) => `${originOf(path, file, overrides)}: ${path.join('.')}: ${issueProblem(issue)}`),
+    keysOf(issue).map((path) => `${originOf(path, file, overrides)}: ${path.join('.')}: ${issueProblem(issue, path)}`),
   );
 }
 
@@ -166,10 +214,10 @@ function originOf(path: readonly string[], file: string | null, overrides: reado
   return source?.variable ?? file ?? `${PREFIX}${path.join('__').toUpperCase()}`;
 }
 
-function issueProblem(issue: Issue): string {
+function issueProblem(issue: Issue, path: readonly string[]): string {
   switch (issue.code) {
     case 'unrecognized_keys':
-      return 'there is no such key';
+      return noSuchKey(path);
     case 'invalid_type':
       if (issue.input === undefined) return 'is missing';
       return `must be ${TYPES[issue.expected] ?? `of the type ${issue.expected}`}`;

@@ -71,7 +71,7 @@ async function stateOf(files: readonly string[]): Promise<string> {
  * Logs the identity with the trust list that has an anchor of it (null for none), and warns where nobody has a reason
  * to trust it, readers may refuse it, or others can read its key.
  */
-function logIdentity(identity: IdentityDescription, trust: TrustSource, log: Log): void {
+export function logIdentity(identity: IdentityDescription, trust: TrustSource, log: Log): void {
   const { kind, subject, notAfter, file, exposedKey, certificateChain, deviations } = identity;
   if (exposedKey !== null) {
     const remedy = `chmod 600 "${exposedKey.file}"`;

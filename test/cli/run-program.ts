@@ -54,7 +54,7 @@ export class Workplace {
   }
 }
 
-interface Ended {
+export interface Ended {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;

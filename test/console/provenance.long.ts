@@ -26,7 +26,7 @@ import {
   secondsOf,
 } from './provenance-pages.ts';
 
-const PLAY = fileURLToPath(new URL('../../scripts/play.ts', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 
 let pages: ProvenancePages;
 before(async () => {
@@ -329,12 +329,12 @@ describe('the player', () => {
   });
 });
 
-test('npm run play shows a publication without a service', async () => {
+test('the command play shows a publication without a service', async () => {
   const { output } = await pages.signPublication('alone');
-  const program = spawn(process.execPath, [PLAY, output], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const program = spawn(process.execPath, [PROGRAM, 'play', output], { stdio: ['ignore', 'pipe', 'inherit'] });
   try {
     const [line] = (await once(program.stdout, 'data')) as [Buffer];
-    const [, base = '', path = ''] = /Open (\S+?)\/(#\S+)/.exec(line.toString()) ?? [];
+    const [, base = '', path = ''] = /(http\S+?)\/(#\S+)/.exec(line.toString()) ?? [];
     await using page = await openPage(pages.browser, base, path);
     await play(page);
     await page.locator('.on-screen .state.valid').waitFor();

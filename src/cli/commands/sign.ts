@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { basename, dirname, extname, resolve } from 'node:path';
+import { dirname, extname, resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { ApiParent } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -33,8 +33,9 @@ export function addSignCommand(program: Command): void {
 }
 
 async function sign(given: string[], options: SignOptions): Promise<void> {
-  const [{ namedPaths, isAddress, signOperationOf }, { runInputs }, { loadCommandConfig }] = await Promise.all([
+  const [{ namedPaths, isAddress }, { planLocalSigning }, { runInputs }, { loadCommandConfig }] = await Promise.all([
     import('../find-inputs.ts'),
+    import('../plan-signing.ts'),
     import('../run-inputs.ts'),
     import('../run-options.ts'),
   ]);
@@ -48,7 +49,8 @@ async function sign(given: string[], options: SignOptions): Promise<void> {
   };
   const ofFile = { ...signing, ...(sidecar && { manifest: 'sidecar', copy_source: false }) };
 
-  async function plan({ path, kind }: FoundInput): Promise<PlannedInput> {
+  async function plan(found: FoundInput): Promise<PlannedInput> {
+    const { path, kind } = found;
     if (kind === 'address') {
       if (output === undefined) throw new AppError('OUTPUT_FOLDER_MISSING', {});
       const operation = /^\.(?:mp3|flac|wav)$/i.test(extname(URL.parse(path)?.pathname ?? ''))
@@ -56,22 +58,9 @@ async function sign(given: string[], options: SignOptions): Promise<void> {
         : 'c2pa-video';
       return { operation, input: { type: 'remote_file_url', url: path }, outputFolder: output, params: ofFile };
     }
-    const absolute = resolve(path);
-    const outputFolder = output ?? dirname(absolute);
-    if (kind === 'file') {
-      const operation = sidecar ? 'c2pa-video' : await signOperationOf(absolute);
-      return { operation, input: { type: 'local_file_path', path: absolute }, outputFolder, params: ofFile };
-    }
-    if (sidecar) throw new AppError('SOURCE_IS_FOLDER', { path });
-    const outputName = `${basename(absolute)}_c2pa`;
-    const params = { ...signing, existing: 'copy' };
-    return {
-      operation: 'c2pa-package',
-      input: { type: 'local_folder_path', path: absolute },
-      outputFolder,
-      outputName,
-      params,
-    };
+    const folder = output ?? dirname(resolve(path));
+    const choices = { params: kind === 'file' ? ofFile : signing, isSidecar: sidecar };
+    return await planLocalSigning(found, folder, choices);
   }
 
   await runInputs({

@@ -55,6 +55,21 @@ export const inputErrors = {
     ({ path }) =>
       `"${path}" is a folder without playlists (.m3u8, .mpd), and so no publication. Use --recursive for the media files in it.`,
   ),
+  NOTHING_TO_PLAY: entry<{ path: string; names: readonly string[] }>(
+    'INVALID_INPUT_TYPE',
+    ({ path, names }) =>
+      `The folder "${path}" holds none of ${names.join(', ')}. Name the playlist or media file itself.`,
+  ),
+  FOLDER_WATCHED: entry<{ path: string; pid: number | null }>(
+    'INTERNAL_ERROR',
+    ({ path, pid }) =>
+      `The folder "${path}" is watched by another process${pid === null ? '' : `, probably the one with the id ${pid}`}. Stop it, or watch another folder.`,
+  ),
+  WATCH_OUTPUT_INVALID: entry<{ path: string }>(
+    'VALIDATION_FAILED',
+    ({ path }) =>
+      `Outputs cannot be written to the watched folder "${path}" itself. Name another folder with --output.`,
+  ),
   SOURCE_EMPTY: entry<{ path: string }>(
     'PROCESSING_FAILED',
     ({ path }) => `"${path}" is empty (0 bytes). Submit it again when it has been written.`,

@@ -38,13 +38,17 @@ export async function migrate(db: Database, address: string, steps: readonly Mig
     .addColumn('applied_at', 'text', (column) => column.notNull())
     .execute();
   const present = await versionOf(db);
-  if (present > steps.length) {
-    if ((await oldestVersion(db)) <= steps.length) return;
-    throw new AppError('STORE_NEWER', { file: address, version: present, known: steps.length });
-  }
+  if (present > steps.length) return requireKnownVersion(db, address, steps);
   for (const [index, step] of steps.entries()) {
     if (index >= present) await apply(db, index + 1, step);
   }
+}
+
+/** Throws `STORE_NEWER` where the tables, which are there, are of a newer release that this one cannot share them with. */
+export async function requireKnownVersion(db: Database, address: string, steps = migrations): Promise<void> {
+  const present = await versionOf(db);
+  if (present <= steps.length || (await oldestVersion(db)) <= steps.length) return;
+  throw new AppError('STORE_NEWER', { file: address, version: present, known: steps.length });
 }
 
 async function versionOf(db: Database): Promise<number> {

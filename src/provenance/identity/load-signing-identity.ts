@@ -34,7 +34,7 @@ export function identityFiles({ signing, jobs }: Pick<Config, 'signing' | 'jobs'
 }
 
 /** The files of an identity, from `signing` of the configuration. */
-interface IdentityFiles {
+export interface IdentityFiles {
   readonly certificatePath: string;
   readonly privateKeyPath: string;
   readonly passphrase: string | undefined;
@@ -47,19 +47,29 @@ interface IdentityFiles {
  * refuse its signatures.
  */
 async function loadConfiguredIdentity(files: IdentityFiles): Promise<SigningIdentity> {
+  const { identity, problems } = await inspectIdentity(files);
+  if (problems.length > 0) throw invalid(files.certificatePath, problems);
+  return identity;
+}
+
+/**
+ * Loads a PEM chain and key, and returns for what readers would refuse its signatures. Throws `IDENTITY_FILE_UNREADABLE`, or
+ * `IDENTITY_INVALID` where the files hold no chain and no key that could sign.
+ */
+export async function inspectIdentity(
+  files: IdentityFiles,
+): Promise<{ readonly identity: SigningIdentity; readonly problems: readonly string[] }> {
   const chain = certificatesOf(await readPem(files.certificatePath), files.certificatePath);
   const key = privateKeyOf(await readPem(files.privateKeyPath), files);
   const algorithm = chooseAlgorithm(key, files);
   const problems = await certificateProblems(chain, createPublicKey(key), algorithm, new Date());
-  if (problems.length > 0) throw invalid(files.certificatePath, problems);
-
   const leaf = itemAt(chain, 0);
   const signer = createKeySigner(
     key,
     algorithm,
     withoutRoot(chain).map(({ raw }) => raw),
   );
-  return {
+  const identity: SigningIdentity = {
     signer,
     kind: 'configured',
     subject: leaf.subject.replaceAll('\n', ', '),
@@ -67,6 +77,7 @@ async function loadConfiguredIdentity(files: IdentityFiles): Promise<SigningIden
     file: files.certificatePath,
     deviations: await profileDeviations(leaf),
   };
+  return { identity, problems };
 }
 
 async function readPem(file: string): Promise<string> {

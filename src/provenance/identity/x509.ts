@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import * as x509 from '@peculiar/x509';
+import type { SigningAlgorithm } from '../signer.ts';
 
 // Reads and makes X.509 certificates (RFC 5280). Loading the library takes 0.1 s and 6 MB (PSS), so this module is imported
 // dynamically, by the signer process, and only where it makes a certificate or checks a configured one.
@@ -54,6 +55,47 @@ export async function issueCertificate(contents: CertificateContents, issuer: Is
     extensions: await extensionsOf(contents, issuer),
   });
   return Buffer.from(certificate.rawData);
+}
+
+/** The contents of a request for a certificate. */
+export interface RequestContents extends Pick<Issuer, 'commonName' | 'organization'> {
+  readonly keyUsage: number;
+  /** Object identifiers of the extended key usages. */
+  readonly extendedKeyUsages: readonly string[];
+}
+
+const CURVES: Readonly<Record<string, string>> = { es256: 'P-256', es384: 'P-384', es512: 'P-521' };
+
+/** Returns how a request for a key is signed. Authorities know RSA by PKCS #1 v1.5, whatever the key signs later. */
+function requestAlgorithmOf(algorithm: SigningAlgorithm) {
+  if (algorithm === 'ed25519') return { name: 'Ed25519' };
+  const hash = `SHA-${algorithm.slice(2)}`;
+  const namedCurve = CURVES[algorithm];
+  return namedCurve === undefined ? { name: 'RSASSA-PKCS1-v1_5', hash } : { name: 'ECDSA', namedCurve, hash };
+}
+
+/** Makes a request for a certificate (PKCS #10, RFC 2986), signed with the key that it is for. Returns PEM. */
+export async function requestCertificate(
+  { commonName, organization, keyUsage, extendedKeyUsages }: RequestContents,
+  privateKey: KeyObject,
+  algorithm: SigningAlgorithm,
+): Promise<string> {
+  const signing = requestAlgorithmOf(algorithm);
+  const keys = {
+    publicKey: createPublicKey(privateKey).toCryptoKey(signing, true, ['verify']),
+    privateKey: privateKey.toCryptoKey(signing, false, ['sign']),
+  };
+  const request = await x509.Pkcs10CertificateRequestGenerator.create({
+    name: distinguishedName({ commonName, organization }),
+    keys,
+    signingAlgorithm: signing,
+    extensions: [
+      new x509.BasicConstraintsExtension(false, undefined, true),
+      new x509.KeyUsagesExtension(keyUsage, true),
+      new x509.ExtendedKeyUsageExtension([...extendedKeyUsages]),
+    ],
+  });
+  return `${request.toString('pem')}\n`;
 }
 
 function distinguishedName({ commonName, organization }: Pick<Issuer, 'commonName' | 'organization'>): x509.JsonName {

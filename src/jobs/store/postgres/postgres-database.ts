@@ -2,7 +2,8 @@ import { Kysely, PostgresDialect, sql } from 'kysely';
 import type { Client } from 'pg';
 import { type RetryOptions, retry } from '#concurrency/retry.ts';
 import { AppError } from '#errors/app-error.ts';
-import { type Migration, migrate, migrations } from '../migrations.ts';
+import { databaseTimeMs } from '../dialect.ts';
+import { type Migration, migrate, migrations, requireKnownVersion } from '../migrations.ts';
 import type { Database, Tables } from '../tables.ts';
 import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { databaseError, isConflict, isConnectionCut } from './database-error.ts';
@@ -95,6 +96,42 @@ export async function openPostgres(
     await database.close();
     throw error;
   }
+}
+
+/**
+ * Opens the database and closes it, and changes nothing. Returns its address and, in milliseconds since 1970, its time. Throws
+ * what `openPostgres` throws.
+ */
+export async function probePostgres(url: string): Promise<{ readonly address: string; readonly nowMs: number }> {
+  const address = addressOf(url);
+  await refusePooler(url, address);
+  const database = new PostgresDatabase(await PostgresPool.open(url, 1), address);
+  try {
+    return await database.read(async (db) => {
+      await checkServer(db, address);
+      if (await hasTables(db)) await requireKnownVersion(db, address);
+      else await requireCreation(db, address);
+      return { address, nowMs: await databaseTimeMs(db) };
+    });
+  } finally {
+    await database.close();
+  }
+}
+
+async function hasTables(db: Database): Promise<boolean> {
+  const { rows } = await sql<{ there: boolean }>`select to_regclass('schema_versions') is not null as there`.execute(
+    db,
+  );
+  return rows[0]?.there === true;
+}
+
+/** Throws `DATABASE_FORBIDS` where the user could not make the tables. */
+async function requireCreation(db: Database, address: string): Promise<void> {
+  const { rows } = await sql<{ allowed: boolean }>`
+    select has_database_privilege(current_database(), 'CREATE')
+      and coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) as allowed`.execute(db);
+  if (rows[0]?.allowed === true) return;
+  throw new AppError('DATABASE_FORBIDS', { address, problem: 'its user may not create tables and schemas in it' });
 }
 
 /** Returns the address of a database without its user and password. */

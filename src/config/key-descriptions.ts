@@ -1,0 +1,72 @@
+import { readFileSync } from 'node:fs';
+import { keySchemas } from './config-schema.ts';
+
+const TOML = new URL('../../config/service.toml', import.meta.url);
+
+/** A key as config/service.toml shows it: `#key = default`, or `# unset (why): key = example`. */
+const KEY_LINE = /^#(?<isUnset> unset(?: \((?<unset>.*?)\))?: )?(?<key>[a-z][a-z0-9_.]*) = (?<value>.*)$/;
+const SECTION_LINE = /^\[(?<section>[a-z_.]+)\]$/;
+
+/** The part of a JSON schema that bounds one key. */
+interface KeySchema {
+  readonly type?: string;
+  readonly enum?: readonly string[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly properties?: Readonly<Record<string, KeySchema>>;
+  readonly items?: KeySchema;
+  readonly anyOf?: readonly KeySchema[];
+}
+
+/** A key of the configuration as people read of it. */
+export interface KeyDescription {
+  /** The section, such as `signing`. */
+  readonly section: string;
+  /** The key with its section, such as `signing.algorithm`. */
+  readonly key: string;
+  /** Types and bounds; empty where the type is not simple. Names and values stand between backquotes. */
+  readonly bounds: string;
+  readonly default: string;
+  /** A value that it could have; null where the default is one. */
+  readonly example: string | null;
+  /** Empty where the key before it, or the introduction of its section, says it. */
+  readonly meaning: string;
+}
+
+/** Returns all keys in the order of config/service.toml (meanings, examples), with types and bounds from the schema. */
+export function describeKeys(toml = readFileSync(TOML, 'utf8')): readonly KeyDescription[] {
+  const schema = keySchemas() as KeySchema;
+  const keys: KeyDescription[] = [];
+  let section = '';
+  let comment: string[] = [];
+  for (const line of toml.split('\n')) {
+    const newSection = SECTION_LINE.exec(line)?.groups?.['section'];
+    const found = KEY_LINE.exec(line)?.groups;
+    if (newSection !== undefined) {
+      section = newSection;
+      comment = [];
+    } else if (section !== '' && found !== undefined) {
+      keys.push({ section, ...describeKey(`${section}.${found['key']}`, found, schema), meaning: comment.join(' ') });
+      comment = [];
+    } else if (line.startsWith('# ')) {
+      comment.push(line.slice(2));
+    }
+  }
+  return keys;
+}
+
+function describeKey(key: string, line: Readonly<Record<string, string | undefined>>, schema: KeySchema) {
+  const { isUnset, unset = 'unset', value = '' } = line;
+  const bounds = boundsOf(key.split('.').reduce<KeySchema | undefined>((at, name) => at?.properties?.[name], schema));
+  return isUnset === undefined
+    ? { key, bounds, default: `\`${value}\``, example: null }
+    : { key, bounds, default: unset, example: value };
+}
+
+function boundsOf(schema: KeySchema | undefined): string {
+  if (schema?.enum !== undefined) return schema.enum.map((value) => `\`${value}\``).join(' or ');
+  if (schema?.anyOf !== undefined) return schema.anyOf.map(boundsOf).join(' or ');
+  if (schema?.type === 'array') return 'list';
+  if (schema?.type !== 'integer' && schema?.type !== 'number') return schema?.type ?? '';
+  return `${schema.type} from ${schema.minimum} to ${schema.maximum}`;
+}

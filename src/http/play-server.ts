@@ -1,0 +1,90 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, realpathSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import files from '@fastify/static';
+import Fastify, { type FastifyInstance } from 'fastify';
+import { isSameOrInside } from '#bytes/path-overlap.ts';
+import { AppError } from '#errors/app-error.ts';
+import { contentTypeOf } from '#outputs/content-type.ts';
+import { isPlaylist } from '#outputs/output-sink.ts';
+import type { Log } from '#telemetry/logger.ts';
+import { guardHosts } from './hooks/access.ts';
+import { answerErrors, answerUnknownRoutes, COMMON_HEADERS } from './hooks/error-replies.ts';
+import { addConsole } from './routes/console-routes.ts';
+
+/** Playlists that a publication may be entered by, the first that is there. */
+const ENTRIES = ['master.m3u8', 'main.m3u8', 'index.m3u8', 'manifest.m3u8', 'playlist.m3u8'];
+
+/** Bytes of the random part of the address. */
+const SECRET_BYTES = 16;
+
+/** A server of the console's player. */
+export interface PlayServer {
+  /** The address that plays what was named. */
+  readonly address: string;
+  close(): Promise<void>;
+}
+
+/**
+ * Serves the console's player, and the file or publication at a path and nothing else, on 127.0.0.1 under a path that nobody
+ * guesses. A playlist stands for its folder. Throws `SOURCE_NOT_FOUND` or `NOTHING_TO_PLAY`.
+ */
+export async function startPlayServer(path: string, log: Log): Promise<PlayServer> {
+  const entry = entryOf(path);
+  const secret = `/${randomBytes(SECRET_BYTES).toString('base64url')}`;
+  const app = Fastify();
+  guardHosts(app, []);
+  answerUnknownRoutes(app);
+  answerErrors(app, log);
+  app.addHook('onRequest', async (_request, reply) => void reply.headers(COMMON_HEADERS));
+  await app.register(
+    async (scope) => {
+      await addConsole(scope);
+      await addMedia(scope, entry);
+    },
+    { prefix: secret },
+  );
+  const base = await app.listen({ host: '127.0.0.1', port: 0 });
+  const source = encodeURIComponent(`media/${encodeURIComponent(basename(entry))}`);
+  return { address: `${base}${secret}/#/play?src=${source}`, close: () => app.close() };
+}
+
+/** Returns the file that is played: the one that was named, or the playlist in a folder. */
+function entryOf(path: string): string {
+  const given = resolve(path);
+  if (!existsSync(given)) throw new AppError('SOURCE_NOT_FOUND', { path });
+  if (isFile(given)) return given;
+  const entry = ENTRIES.map((name) => join(given, name)).find(isFile);
+  if (entry === undefined) throw new AppError('NOTHING_TO_PLAY', { path, names: ENTRIES });
+  return entry;
+}
+
+function isFile(path: string): boolean {
+  return existsSync(path) && statSync(path).isFile();
+}
+
+/** Links may lead out of what was named, and are followed within it only. */
+async function addMedia(scope: FastifyInstance, entry: string): Promise<void> {
+  const folder = realpathSync(dirname(entry));
+  const isAllowed = (path: string): boolean =>
+    isPlaylist(entry) ? isSameOrInside(realPathOf(join(folder, path)), folder) : path === `/${basename(entry)}`;
+  await scope.register(files, {
+    root: folder,
+    prefix: '/media/',
+    index: false,
+    decorateReply: false,
+    cacheControl: false,
+    allowedPath: isAllowed,
+    setHeaders: (reply, path) => reply.header('content-type', contentTypeOf(path)),
+  });
+}
+
+/** Returns where a path leads; the path itself where it leads nowhere. */
+function realPathOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    // The answer is that there is no such file.
+    return path;
+  }
+}

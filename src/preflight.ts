@@ -1,0 +1,235 @@
+import { statfs } from 'node:fs/promises';
+import type { Config } from '#config/config.ts';
+import { requireOptionalPackages } from '#config/optional-packages.ts';
+import { AppError } from '#errors/app-error.ts';
+import type { Dependency, DependencyProbes } from '#jobs/dependencies.ts';
+import { probeStore, type StoreState } from '#jobs/store-probe.ts';
+import { findPrograms } from '#packaging/find-programs.ts';
+import { Launcher } from '#processes/launcher.ts';
+import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
+import { probeSigning, startSigner } from '#provenance/start-signer.ts';
+import { TrustLists } from '#provenance/trust-lists.ts';
+import { TrustStore } from '#provenance/trust-store.ts';
+import { CollectedLog } from '#telemetry/collected-log.ts';
+import { createDependencyProbes } from './dependency-probes.ts';
+import { prepareLauncher } from './prepare-launcher.ts';
+import { folderChecks } from './service-folders.ts';
+
+/** A finding of one check. */
+export interface Finding {
+  readonly check: string;
+  readonly state: 'ok' | 'warning' | 'failed';
+  /** Says what was found, and of a problem the remedy. */
+  readonly detail: string;
+}
+
+/** The part of a disk below which the alerts of docs/runbook.md warn. */
+const LOW_SPACE_PART = 0.1;
+
+/** A clock that is further off gives certificates and time-stamps other times than their readers see. */
+const MAX_CLOCK_OFFSET_MS = 10_000;
+
+const CLOCK_TIMEOUT_MS = 10_000;
+
+/**
+ * Checks all that the service needs, one after the other, by the checks of its start and the probes of its outages. Takes no lock,
+ * so that it can run beside the service.
+ */
+export async function* preflight(config: Config, configFile: string): AsyncGenerator<Finding> {
+  const isSigning = config.jobs.role !== 'api';
+  const protections = await sandbox(config, configFile);
+  yield* protections.findings;
+  yield* folders(config);
+  if (isSigning) yield* programs();
+  const trust = await trustLists(config);
+  yield* trust.findings;
+  const identity = isSigning ? await signerOf(config, protections.launcher, trust.lists) : null;
+  const signer = identity?.signer;
+  try {
+    yield* identity?.findings ?? [];
+    if (signer !== undefined) yield* authorities(config, signer, protections.launcher);
+    const store = await storeOf(config);
+    yield store.finding;
+    yield* dependencies(config, createDependencyProbes({ config, launcher: protections.launcher }));
+    yield* clocks(config, store.state);
+  } finally {
+    signer?.close();
+  }
+}
+
+function ok(check: string, detail: string): Finding {
+  return { check, state: 'ok', detail };
+}
+
+/** Returns the finding of a check that was refused. Throws what is no refusal. */
+function failed(check: string, error: unknown): Finding {
+  if (!(error instanceof AppError)) throw error;
+  return { check, state: 'failed', detail: error.message };
+}
+
+/** Returns what a part of the start warns of. */
+function warningsOf(check: string, { messages }: CollectedLog): Finding[] {
+  return messages
+    .filter(({ level }) => level !== 'info')
+    .map(({ level, message, fields }) => {
+      const { problem, remedy } = fields as { readonly problem?: string; readonly remedy?: string };
+      const detail = [problem === undefined ? message : `${message}: ${problem}`, remedy].filter(Boolean).join('. ');
+      return { check, state: level === 'warn' ? 'warning' : 'failed', detail };
+    });
+}
+
+async function sandbox(
+  config: Config,
+  configFile: string,
+): Promise<{ readonly launcher: Launcher; readonly findings: readonly Finding[] }> {
+  const log = new CollectedLog();
+  try {
+    const launcher = await prepareLauncher({ config, configFile, log });
+    const missing = log.messages.flatMap(
+      ({ fields }) => fields['missing'] as { readonly protection: string; readonly problem: string; remedy: string }[],
+    );
+    const warnings = missing.map(({ protection, problem, remedy }): Finding => {
+      return { check: 'sandbox', state: 'warning', detail: `${protection}: ${problem}. ${remedy}` };
+    });
+    const complete = ok('sandbox', 'all protections of child processes are active');
+    return { launcher, findings: missing.length === 0 ? [complete] : warnings };
+  } catch (error) {
+    return { launcher: new Launcher(), findings: [failed('sandbox', error)] };
+  }
+}
+
+async function* folders(config: Config): AsyncGenerator<Finding> {
+  for (const { key, folder, check } of folderChecks(config, new CollectedLog())) {
+    const name = `folder ${key}`;
+    try {
+      check();
+      const { bavail, blocks, bsize } = await statfs(folder);
+      const free = `${folder}, ${Math.round((bavail * bsize) / 1024 ** 3)} of ${Math.round((blocks * bsize) / 1024 ** 3)} GiB free`;
+      const isLow = bavail < blocks * LOW_SPACE_PART;
+      yield isLow
+        ? { check: name, state: 'warning', detail: `${free}. Free space: inputs wait where nothing more fits` }
+        : ok(name, free);
+    } catch (error) {
+      yield failed(name, error);
+    }
+  }
+}
+
+function* programs(): Generator<Finding> {
+  for (const { name, path, problem, isNeeded } of findPrograms()) {
+    const check = `program ${name}`;
+    if (problem === null) yield ok(check, path ?? '');
+    else yield { check, state: isNeeded ? 'failed' : 'warning', detail: problem };
+  }
+}
+
+async function trustLists({ trust: settings }: Config) {
+  const none = new TrustLists({ signers: [], authorities: [] });
+  if (settings.anchors.length + settings.tsa_anchors.length === 0) return { lists: none, findings: [] };
+  try {
+    const store = await TrustStore.open({ settings, log: new CollectedLog() });
+    store.close();
+    const { signers, authorities: stamping } = store.current.data;
+    const names = [...signers, ...stamping].map(({ name }) => name).join(', ');
+    return { lists: store.current, findings: [ok('trust lists', names)] };
+  } catch (error) {
+    return { lists: none, findings: [failed('trust lists', error)] };
+  }
+}
+
+async function signerOf(config: Config, launcher: Launcher, lists: TrustLists) {
+  const log = new CollectedLog();
+  try {
+    const signer = await startSigner({ config, launcher, log, trust: { current: lists } });
+    const { subject, algorithm, notAfter } = signer.identity;
+    const findings = warningsOf('identity', log);
+    const isFit = findings.every(({ state }) => state !== 'failed');
+    const fit = isFit ? [ok('identity', `${subject}; ${algorithm}; until ${notAfter}`)] : [];
+    return { signer, findings: [...fit, ...findings] };
+  } catch (error) {
+    return { findings: [failed('identity', error)] };
+  }
+}
+
+/** Each authority signs for itself: the service would stop at the first that answers. */
+async function* authorities(config: Config, signer: SignerSupervisor, launcher: Launcher): AsyncGenerator<Finding> {
+  const { tsa_url: urls, tsa_timeout_ms: timeoutMs } = config.signing;
+  for (const url of urls) {
+    const check = `authority ${new URL(url).host}`;
+    const settings = { urls: [url], timeoutMs, isRequired: true };
+    const problem = await probeSigning(signer, launcher, settings).catch((error: unknown) => messageOf(error));
+    if (problem === null) yield ok(check, 'gave a time-stamp');
+    else yield { check, state: 'failed', detail: `${problem} Correct signing.tsa_url, or take the address away` };
+  }
+}
+
+function messageOf(error: unknown): string {
+  if (!(error instanceof AppError)) throw error;
+  return error.message;
+}
+
+async function storeOf({ jobs }: Config): Promise<{ readonly finding: Finding; readonly state: StoreState | null }> {
+  try {
+    const state = await probeStore(jobs);
+    return { finding: ok('database', state.detail), state };
+  } catch (error) {
+    return { finding: failed('database', error), state: null };
+  }
+}
+
+/** Uses folders and buckets as the service does while it waits for one. */
+async function* dependencies(config: Config, probes: DependencyProbes): AsyncGenerator<Finding> {
+  try {
+    requireOptionalPackages(config);
+  } catch (error) {
+    return yield failed('optional packages', error);
+  }
+  const { input_resolvers: inputs, output_sinks: outputs, jobs } = config;
+  const used: readonly (Dependency & { readonly name: string })[] = [
+    ...(inputs.local.roots ?? []).map((name) => ({ kind: 'input_folder', name }) as const),
+    ...(inputs.s3?.buckets ?? []).map((name) => ({ kind: 'input_bucket', name }) as const),
+    ...(jobs.role === 'api' ? [] : (outputs.s3?.buckets ?? [])).map(
+      (name) => ({ kind: 'output_bucket', name }) as const,
+    ),
+  ];
+  for (const dependency of used) {
+    const { kind, name } = dependency;
+    const check = `${kind.replace('_', ' ')} ${name}`;
+    const problem = await probes.problemOf(dependency);
+    const done = kind === 'output_bucket' ? 'an object was written and deleted' : 'was listed';
+    yield problem === null ? ok(check, done) : { check, state: 'failed', detail: problem };
+  }
+}
+
+/** Compares the clock of this host with those of the authorities and of the database. */
+async function* clocks({ signing }: Config, store: StoreState | null): AsyncGenerator<Finding> {
+  if (store?.nowMs != null) yield clock('database', store.nowMs - Date.now());
+  for (const url of signing.tsa_url) {
+    const offsetMs = await offsetOf(url);
+    if (offsetMs !== null) yield clock(new URL(url).host, offsetMs);
+  }
+}
+
+function clock(other: string, offsetMs: number): Finding {
+  const check = `clock against ${other}`;
+  const detail = `${Math.round(Math.abs(offsetMs) / 1000)} s ${offsetMs < 0 ? 'ahead' : 'behind'}`;
+  if (Math.abs(offsetMs) <= MAX_CLOCK_OFFSET_MS) return ok(check, detail);
+  return { check, state: 'warning', detail: `${detail}. Synchronise the clocks, such as with chrony` };
+}
+
+/** Returns by how much a server is ahead, from the `Date` of its answer (RFC 9110 §6.6.1); null where it does not say. */
+async function offsetOf(address: string): Promise<number | null> {
+  const url = Object.assign(new URL(address), { username: '', password: '' });
+  try {
+    const response = await fetch(url, {
+      method: 'HEAD',
+      redirect: 'manual',
+      signal: AbortSignal.timeout(CLOCK_TIMEOUT_MS),
+    });
+    const serverMs = Date.parse(response.headers.get('date') ?? '');
+    return Number.isNaN(serverMs) ? null : serverMs - Date.now();
+  } catch {
+    // The check of the authority has reported that it does not answer.
+    return null;
+  }
+}

@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto';
+import { chmod, chown, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Log } from '#telemetry/logger.ts';
+import { type IdentityFiles, inspectIdentity } from './identity/load-signing-identity.ts';
+import { watchExpiry } from './identity-expiry.ts';
+import { DEFAULT_IDENTITY, describeIdentity, type IdentityDescription } from './signing-identity.ts';
+import { logIdentity } from './start-signer.ts';
+import type { TrustSource } from './trust-lists.ts';
+
+/**
+ * Checks a chain and its key as the start of the service does, which stops at the problems; logs the same warnings. Throws
+ * `IDENTITY_FILE_UNREADABLE`, or `IDENTITY_INVALID` where the files hold no chain and no key that could sign.
+ */
+export async function checkIdentityFiles(
+  files: IdentityFiles,
+  trust: TrustSource,
+  log: Log,
+): Promise<{ readonly identity: IdentityDescription; readonly problems: readonly string[] }> {
+  const { identity: loaded, problems } = await inspectIdentity(files);
+  const identity = await describeIdentity(loaded, { name: DEFAULT_IDENTITY, key: 0 }, files.privateKeyPath);
+  logIdentity(identity, trust, log);
+  watchExpiry(() => identity, log)();
+  return { identity, problems };
+}
+
+/** The permissions of files that were not there before. */
+const MODES = { certificate: 0o644, key: 0o600 } as const;
+
+/** Permissions of the old file that a new one keeps: a group may read the key, and nobody else. */
+const KEPT_MODES = { certificate: 0o664, key: 0o640 } as const;
+
+interface Copy {
+  readonly from: string;
+  readonly to: string;
+  /** The name beside it under which it is written. */
+  readonly staged: string;
+  readonly kind: keyof typeof MODES;
+}
+
+/**
+ * Copies a chain and its key to where the service reads them. Each appears at once, under the owner and group of the file that
+ * was there, or of the folder. Rejects with the error of the system, with the old pair in place where a file cannot be written.
+ */
+export async function installIdentityFiles(
+  given: Pick<IdentityFiles, 'certificatePath' | 'privateKeyPath'>,
+  target: Pick<IdentityFiles, 'certificatePath' | 'privateKeyPath'>,
+): Promise<void> {
+  const copies = [
+    copyOf(given.privateKeyPath, target.privateKeyPath, 'key'),
+    copyOf(given.certificatePath, target.certificatePath, 'certificate'),
+  ];
+  try {
+    for (const copy of copies) await stage(copy);
+    for (const { staged, to } of copies) await rename(staged, to);
+  } finally {
+    for (const { staged } of copies) await rm(staged, { force: true });
+  }
+  for (const { to } of copies) await syncFolder(dirname(to));
+}
+
+function copyOf(from: string, to: string, kind: Copy['kind']): Copy {
+  return { from, to, kind, staged: `${to}.${randomUUID()}.new` };
+}
+
+async function stage({ from, to, staged, kind }: Copy): Promise<void> {
+  const contents = await readFile(from);
+  const before = await stat(to).catch(() => null);
+  const owner = before ?? (await stat(dirname(to)));
+  const file = await open(staged, 'wx', 0o600);
+  try {
+    await file.writeFile(contents);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  if (process.getuid?.() === 0) await chown(staged, owner.uid, owner.gid);
+  await chmod(staged, before === null ? MODES[kind] : before.mode & KEPT_MODES[kind]);
+}
+
+/** Makes the new names durable. */
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
