@@ -19,6 +19,7 @@ import type { Log } from '#telemetry/logger.ts';
 import { clearStagings } from './clear-stagings.ts';
 import { prepareLauncher } from './prepare-launcher.ts';
 import { openRunFolder, type RunFolder, xdgFolder } from './run-folder.ts';
+import { problemOfFolder } from './service-folders.ts';
 
 export interface LocalRunOptions {
   readonly config: Config;
@@ -68,6 +69,7 @@ export class LocalRun {
   static async start(options: LocalRunOptions): Promise<LocalRun> {
     const { log } = options;
     requireOptionalPackages(options.config);
+    requireWritable(options);
     const folder = await openRunFolder(log);
     try {
       const config = localConfig(options, folder.path);
@@ -170,6 +172,19 @@ function refusalsIn(error: unknown): ReadonlyMap<number, AppError> {
   return new Map(
     all.flatMap((each) => (each.location.inputIndex === undefined ? [] : [[each.location.inputIndex, each]])),
   );
+}
+
+/** Throws `FOLDER_UNUSABLE` for the folder of outputs, and for that of a development identity where one is needed. */
+function requireWritable({ config, outputDir, signs }: LocalRunOptions): void {
+  const own = xdgFolder('XDG_DATA_HOME', '.local/share');
+  const folders = [
+    ...(outputDir === null ? [] : [['--output', outputDir, 0o777] as const]),
+    ...(signs && config.signing.certificate_path === undefined ? [['XDG_DATA_HOME', own, 0o700] as const] : []),
+  ];
+  for (const [key, folder, mode] of folders) {
+    const problem = problemOfFolder(folder, mode);
+    if (problem !== null) throw new AppError('FOLDER_UNUSABLE', { key, folder, problem });
+  }
 }
 
 interface JobParts {

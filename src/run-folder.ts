@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, renameSync, statSync } from 'node:fs';
+import { renameSync, statSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
 import { homedir, tmpdir, userInfo } from 'node:os';
 import { isAbsolute, join } from 'node:path';
@@ -7,6 +7,7 @@ import { AppError } from '#errors/app-error.ts';
 import { holdDataFolder } from '#jobs/data-folder.ts';
 import { recoverStagings } from '#outputs/staging-journal.ts';
 import type { Log } from '#telemetry/logger.ts';
+import { problemOfFolder } from './service-folders.ts';
 
 const PREFIX = 'run-';
 
@@ -77,11 +78,7 @@ function stateFolder(): string {
 
 /** Makes a folder where it is missing. Returns false unless it is this user's, and no other can write it. */
 function isPrivateFolder(path: string): boolean {
-  try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
-    const { uid, mode } = statSync(path);
-    return uid === process.geteuid?.() && (mode & 0o022) === 0;
-  } catch {
-    return false;
-  }
+  if (problemOfFolder(path, 0o700) !== null) return false;
+  const { uid, mode } = statSync(path);
+  return uid === process.geteuid?.() && (mode & 0o022) === 0;
 }

@@ -40,18 +40,22 @@ export class Terminal {
   async startProgress(inputsTotal: number): Promise<void> {
     if (this.#isQuiet || !process.stderr.isTTY) return;
     const { default: progress } = await import('cli-progress');
-    const format = '{bar} {percentage}% | {inputs} | {rate} | {eta_formatted} left';
+    const format = '{bar} {percentage}% | {inputs} | {rate} | {left}';
     const options = { format, hideCursor: true, clearOnComplete: true, stream: process.stderr, gracefulExit: false };
     this.#bar = new progress.SingleBar(options, progress.Presets.shades_classic);
-    this.#bar.start(inputsTotal, 0, { inputs: `0/${inputsTotal}`, rate: '-' });
+    this.#bar.start(inputsTotal, 0, { inputs: `0/${inputsTotal}`, rate: '', left: '' });
   }
 
   progress({ inputsDone, inputsTotal, bytesDone }: Progress): void {
     if (this.#bar === null) return;
     const seconds = (performance.now() - this.#startedAtMs) / 1000;
+    const done = Math.min(inputsDone, inputsTotal);
     this.#bar.setTotal(inputsTotal);
-    const inputs = `${Math.floor(inputsDone)}/${inputsTotal}`;
-    this.#bar.update(inputsDone, { inputs, rate: `${(bytesDone / 1e6 / seconds).toFixed(1)} MB/s` });
+    this.#bar.update(done, {
+      inputs: `${Math.floor(done)}/${inputsTotal}`,
+      rate: `${(bytesDone / 1e6 / seconds).toFixed(1)} MB/s`,
+      left: done === 0 ? '' : `${Math.ceil((seconds * (inputsTotal - done)) / done)} s left`,
+    });
   }
 
   endProgress(): void {

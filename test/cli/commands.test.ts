@@ -148,6 +148,7 @@ describe('the program attestream', { concurrency: 2 }, () => {
     ['a certificate without its key', ['sign', 'four-notes.mp3', '--certificate', 'a.pem'], /set together/],
     ['assertions that are no list', ['sign', 'four-notes.mp3', '--assertions', 'four-notes.mp3'], /four-notes\.mp3/],
     ['an unknown source type', ['sign', 'four-notes.mp3', '--digital-source-type', 'x'], /digital_source_type/],
+    ['a folder of outputs that cannot be made', ['sign', 'four-notes.mp3', '--output', '/proc/x'], /\/proc\/x/],
     ['a trust list that is none', ['verify', 'four-notes.mp3', '--trust', 'four-notes.mp3'], /four-notes\.mp3/],
   ];
   for (const [misuse, args, told] of misuses) {
