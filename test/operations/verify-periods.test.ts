@@ -72,6 +72,43 @@ describe('an MPD', async () => {
     });
   }
 
+  const setOf = (kind: string) => new RegExp(`(<AdaptationSet[^>]*contentType="${kind}"[^>]*>)`);
+  for (const [what, edit] of [
+    ['a type in capitals', (mpd: string) => mpd.replace('mimeType="audio/mp4"', 'mimeType="audio/MP4"')],
+    [
+      'components of another kind',
+      (mpd: string) => mpd.replace(setOf('audio'), '$1<ContentComponent contentType="video"/>'),
+    ],
+    [
+      'components of its pictures',
+      (mpd: string) => mpd.replace(setOf('video'), '$1<ContentComponent contentType="audio"/>'),
+    ],
+    [
+      'a property of an unknown value',
+      (mpd: string) =>
+        mpd.replace(
+          setOf('video'),
+          '$1<EssentialProperty schemeIdUri="urn:mpeg:mpegB:cicp:ColourPrimaries" value="99"/>',
+        ),
+    ],
+  ] as const) {
+    test(`may not have players leave out a set for ${what}`, async () => {
+      asserted(
+        await edited(edit),
+        'invalid',
+        /leave it out|without the sound|no pictures that all players play|another type/,
+      );
+    });
+  }
+
+  test('may name a component and colours as they are', async () => {
+    const primaries = '<EssentialProperty schemeIdUri="urn:mpeg:mpegB:cicp:ColourPrimaries" value="1"/>';
+    const verdict = await edited((mpd) =>
+      mpd.replace(setOf('video'), `$1${primaries}<ContentComponent contentType="video"/>`),
+    );
+    assert.equal(verdict.state, 'valid', verdict.summary);
+  });
+
   test('may not play sound in another period than pictures', async () => {
     asserted(
       await edited((mpd) =>

@@ -24,7 +24,7 @@ const LEADS_ELSEWHERE =
 const CUTS = /^http:\/\/dashif\.org\/guidelines\/last-segment-number/i;
 /** Essential properties that they know: also those of key frames and of pictures for seek bars, which do not play as media. */
 const KNOWN_PROPERTIES: ReadonlySet<string> = new Set([
-  ...PLAYED_PROPERTIES,
+  ...PLAYED_PROPERTIES.keys(),
   'http://dashif.org/guidelines/trickmode',
   'http://dashif.org/thumbnail_tile',
   'http://dashif.org/guidelines/thumbnail_tile',

@@ -1,10 +1,10 @@
 import type { XmlElement } from './xml-element.ts';
 
-/** Essential properties of pictures and sound that known players play. */
-export const PLAYED_PROPERTIES: ReadonlySet<string> = new Set([
-  'urn:mpeg:mpegB:cicp:ColourPrimaries',
-  'urn:mpeg:mpegB:cicp:TransferCharacteristics',
-  'urn:mpeg:mpegB:cicp:MatrixCoefficients',
+/** Essential properties of pictures and sound, each with the values of it that known players play. */
+export const PLAYED_PROPERTIES: ReadonlyMap<string, RegExp> = new Map([
+  ['urn:mpeg:mpegB:cicp:ColourPrimaries', /^[1567]$/],
+  ['urn:mpeg:mpegB:cicp:TransferCharacteristics', /^(?:1|6|1[3-6])$/],
+  ['urn:mpeg:mpegB:cicp:MatrixCoefficients', /^[0156]$/],
 ]);
 
 /** Returns true for a representation that says its type, as it has to (ISO/IEC 23009-1 §5.3.7.2): some players leave out others. */
@@ -14,17 +14,20 @@ export function hasType(lineage: readonly XmlElement[]): boolean {
 
 /**
  * Returns true for a representation that all known players play as media. They leave out one without a type, or with an essential
- * property that they do not know; key frames and pictures of seek bars are none.
+ * property, or a value of it, that they do not know; key frames and pictures of seek bars are none.
  */
 export function isPlayedByAll(lineage: readonly XmlElement[]): boolean {
   if (!hasType(lineage)) return false;
   const properties = lineage.flatMap(({ childrenByName }) => childrenByName.get('EssentialProperty') ?? []);
-  return properties.every(({ attributes }) => PLAYED_PROPERTIES.has(attributes.get('schemeIdUri') ?? ''));
+  return properties.every(({ attributes }) => {
+    return PLAYED_PROPERTIES.get(attributes.get('schemeIdUri') ?? '')?.test(attributes.get('value') ?? '') === true;
+  });
 }
 
 /** Returns the kinds of media that a representation says it is of: `video`, `audio`, `text` or another. */
 export function statedKinds(lineage: readonly XmlElement[]): Set<string> {
-  const stated = lineage.flatMap(({ attributes }) => [
+  const components = lineage.flatMap(({ childrenByName }) => childrenByName.get('ContentComponent') ?? []);
+  const stated = [...lineage, ...components].flatMap(({ attributes }) => [
     attributes.get('contentType') ?? [],
     attributes.get('mimeType')?.split('/', 1) ?? [],
   ]);

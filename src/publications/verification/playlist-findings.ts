@@ -120,7 +120,7 @@ function passesPeriod({ segments, periodSeconds }: MpdRepresentation): boolean {
 
 function isOfOtherType({ init, lineage }: MpdRepresentation): boolean {
   const types = lineage.flatMap(({ attributes }) => attributes.get('mimeType') ?? []);
-  return init !== null && types.some((type) => !/^(?:video|audio|text|application)\/mp4$/i.test(type));
+  return init !== null && types.some((type) => !/^(?:video|audio|text|application)\/mp4$/.test(type));
 }
 
 function isEmpty({ addressing, init, segments }: MpdRepresentation): boolean {
