@@ -59,7 +59,7 @@ export class InputBrowser {
     const { path, limit, after } = request;
     return await this.#listings.run(
       async () => {
-        const check = await realPathCheck(this.#policy);
+        const check = realPathCheck(this.#policy);
         if (path === undefined) return await listRoots(roots, check);
         try {
           return await this.#listFolder({ path, limit, after }, check, signal);
@@ -143,7 +143,7 @@ async function listRoots(roots: readonly string[], check: RealPathCheck): Promis
 async function entryOf(path: string, location: string, check: RealPathCheck): Promise<BrowsedEntry | null> {
   try {
     const realPath = await realpath(location);
-    check(path, realPath);
+    await check(path, realPath);
     const stats = await stat(realPath);
     if (stats.isDirectory()) return { name: basename(path), path, kind: 'folder' };
     return stats.isFile() ? { name: basename(path), path, kind: 'file', size_bytes: stats.size } : null;
