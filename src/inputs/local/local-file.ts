@@ -1,9 +1,9 @@
 import { type BigIntStats, constants, fstatSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { Descriptor, FileSource } from '#bytes/file-source.ts';
+import { realPathIfItAnswers } from '#bytes/file-system-gate.ts';
 import { isSameOrInside, nearestRealPath } from '#bytes/path-overlap.ts';
 import { isInStaging } from '#bytes/staged-name.ts';
 import type { Config } from '#config/config.ts';
@@ -157,33 +157,23 @@ export type RealPathCheck = (path: string, realPath: string) => Promise<void>;
 /** Time, in milliseconds, for which the real path of a folder is cached. */
 const RESOLVED_CACHE_MS = 1000;
 
-/** The time after which a folder counts as hanging, in milliseconds. */
-const RESOLVE_BOUND_MS = 1000;
-
-interface RealFolder {
-  readonly path: Promise<string>;
-  /** The same or, once the file system has not answered in time, the path as it is configured. */
-  readonly soonPath: Promise<string>;
-  /** By the monotonic clock; infinite until the file system answers, so that a folder that hangs holds one thread. */
-  untilMs: number;
+/** Has folders resolved at most once a second each, and once while their file system hangs: thousands of inputs share them. */
+function cached(realPathOf: (folder: string) => Promise<string>): (folder: string) => Promise<string> {
+  const known = new Map<string, { readonly path: Promise<string>; untilMs: number }>();
+  return (folder) => {
+    const last = known.get(folder);
+    if (last !== undefined && performance.now() < last.untilMs) return last.path;
+    const path = realPathOf(folder).finally(() => {
+      resolved.untilMs = performance.now() + RESOLVED_CACHE_MS;
+    });
+    const resolved = { path, untilMs: Number.POSITIVE_INFINITY };
+    known.set(folder, resolved);
+    return path;
+  };
 }
 
-const realFolders = new Map<string, RealFolder>();
-
-/** Resolves a folder of a policy, at most once a second: thousands of inputs share it. */
-function realFolder(folder: string): RealFolder {
-  const known = realFolders.get(folder);
-  if (known !== undefined && performance.now() < known.untilMs) return known;
-  const elapsed = new AbortController();
-  const path = nearestRealPath(folder).finally(() => {
-    resolved.untilMs = performance.now() + RESOLVED_CACHE_MS;
-    elapsed.abort();
-  });
-  const given = sleep(RESOLVE_BOUND_MS, resolve(folder), { signal: elapsed.signal }).catch(() => path);
-  const resolved: RealFolder = { path, soonPath: Promise.race([path, given]), untilMs: Number.POSITIVE_INFINITY };
-  realFolders.set(folder, resolved);
-  return resolved;
-}
+const realFolder = cached(nearestRealPath);
+const realFolderIfItAnswers = cached(realPathIfItAnswers);
 
 /**
  * Returns the check that a policy asks for. It waits for the root that a path begins with only: another folder may lie on a
@@ -193,7 +183,7 @@ export function realPathCheck({ roots, protectedPaths: own }: LocalInputPolicy):
   return async (path, realPath) => {
     if (roots !== undefined && !(await liesInRoots(path, realPath, roots)))
       throw new AppError('SOURCE_OUTSIDE_ROOTS', localPath(path));
-    const ownPaths = await Promise.all(own.map((each) => realFolder(each).soonPath));
+    const ownPaths = await Promise.all(own.map(realFolderIfItAnswers));
     if (isInStaging(realPath) || liesInAny(realPath, ownPaths)) throw new AppError('SOURCE_PROTECTED', { path });
     const systemFolder = roots === undefined ? systemFolderOf(realPath) : undefined;
     if (systemFolder !== undefined) throw new AppError('SOURCE_IN_SYSTEM_PLACE', { path, place: systemFolder });
@@ -202,8 +192,8 @@ export function realPathCheck({ roots, protectedPaths: own }: LocalInputPolicy):
 
 async function liesInRoots(path: string, realPath: string, roots: readonly string[]): Promise<boolean> {
   const around = roots.filter((root) => isSameOrInside(resolve(path), resolve(root)));
-  if (liesInAny(realPath, await Promise.all(around.map((root) => realFolder(root).path)))) return true;
-  return liesInAny(realPath, await Promise.all(roots.map((root) => realFolder(root).soonPath)));
+  if (liesInAny(realPath, await Promise.all(around.map(realFolder)))) return true;
+  return liesInAny(realPath, await Promise.all(roots.map(realFolderIfItAnswers)));
 }
 
 /** Returns the system folder that a path lies in, if any: one of a list, or a hidden folder of a home folder. */
