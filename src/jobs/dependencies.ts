@@ -30,6 +30,11 @@ export function idOf({ kind, name }: Dependency): string {
   return name === undefined ? kind : `${kind}:${encodeURIComponent(name)}`;
 }
 
+/** Returns such a text as logs and admins see it. */
+export function shownIdOf(id: string): string {
+  return decodeURIComponent(id);
+}
+
 /** Returns the dependency of such a text; null where it is of another release. */
 export function dependencyOf(id: string): Dependency | null {
   const [, kind = '', name] = /^([^:]*)(?::(.*))?$/s.exec(id) ?? [];

@@ -6,6 +6,8 @@ import { AppError } from '#errors/app-error.ts';
 import { idOf } from '#jobs/dependencies.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import { Outages } from '#jobs/outages/outages.ts';
+import type { Log } from '#telemetry/logger.ts';
+import { errorsPage } from '../../scripts/errors-page.ts';
 import { configFor, ended, keptLog, linesOf, NO_LOG, scripts, startedJobs, until } from '../support/jobs/test-jobs.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -14,8 +16,16 @@ const AMBIGUOUS = new AppError('OUTPUT_FAILED', { path: '/out', problem: 'x' });
 const FULL = new AppError('OUTPUT_DISK_FULL', { path: '/out', neededBytes: 2, freeBytes: 1 });
 const FAST = { firstMs: 1, maxMs: 1 };
 
+test('errors of outages do not ask for what the service does by itself', () => {
+  const lines = errorsPage()
+    .split('\n')
+    .filter((line) => line.includes('` ⏸'));
+  assert.ok(lines.length > 5);
+  for (const line of lines) assert.doesNotMatch(line, /submit|again later/i);
+});
+
 /** Outages of dependencies, of which `away` says which are away. */
-function outagesOf(away: ReadonlySet<string>) {
+function outagesOf(away: ReadonlySet<string>, log: Log = NO_LOG) {
   const probed: string[] = [];
   let changes = 0;
   const outages = new Outages({
@@ -26,7 +36,7 @@ function outagesOf(away: ReadonlySet<string>) {
       },
       minPauseMs: () => 0,
     },
-    log: NO_LOG,
+    log,
     outageHours: 24,
     changed: () => {
       changes += 1;
@@ -51,6 +61,17 @@ describe('an outage', () => {
     const other = outagesOf(new Set(['output_folder']));
     assert.equal((await other.outages.meet(AMBIGUOUS, ['output_folder']))?.dependency, 'output_folder');
     other.outages.stop();
+  });
+
+  test('is logged with the name of the folder as it is configured', async () => {
+    const [id, log] = [idOf({ kind: 'input_folder', name: '/media/in' }), keptLog()];
+    const { outages } = outagesOf(new Set([id]), log);
+    await outages.heldUpBy([id]);
+    assert.deepEqual(
+      log.lines.map(({ fields }) => (fields as { dependency?: string }).dependency),
+      ['input_folder:/media/in'],
+    );
+    outages.stop();
   });
 
   test('of a bucket is that of the side whose probe fails', async () => {

@@ -2,7 +2,7 @@ import { type Backoff, backoffMs } from '#concurrency/retry.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import type { DependencyKind } from '#errors/entry.ts';
 import type { Log } from '#telemetry/logger.ts';
-import { causesOf, type DependencyProbes, dependencyOf } from '../dependencies.ts';
+import { causesOf, type DependencyProbes, dependencyOf, shownIdOf } from '../dependencies.ts';
 
 /** Pauses between probes of a dependency that is away. */
 const BACKOFF: Backoff = { firstMs: 1_000, maxMs: 60_000 };
@@ -117,7 +117,10 @@ export class Outages {
       const outage = this.#open.get(dependency);
       if (outage === undefined || outage.allowed === 0) continue;
       if (outage.allowed === 1)
-        this.#options.log.info({ dependency, ms: Date.now() - outage.sinceMs }, 'a dependency works again');
+        this.#options.log.info(
+          { dependency: shownIdOf(dependency), ms: Date.now() - outage.sinceMs },
+          'a dependency works again',
+        );
       outage.allowed *= 2;
       if (outage.allowed > MAX_TRIALS) this.#open.delete(dependency);
       this.#options.changed();
@@ -186,7 +189,10 @@ export class Outages {
         ...{ reportedAtMs: performance.now(), timer: undefined },
       };
       this.#open.set(dependency, outage);
-      this.#options.log.warn({ dependency, reason: error.reason, problem: error.message }, BEGUN);
+      this.#options.log.warn(
+        { dependency: shownIdOf(dependency), reason: error.reason, problem: error.message },
+        BEGUN,
+      );
       this.#probeLater(outage);
     } else if (known.allowed > 0) {
       known.allowed = 0;
@@ -218,7 +224,10 @@ export class Outages {
     const { dependency, error, sinceMs } = outage;
     if (performance.now() - outage.reportedAtMs >= REPORT_INTERVAL_MS) {
       outage.reportedAtMs = performance.now();
-      this.#options.log.warn({ dependency, reason: error.reason, problem, since: new Date(sinceMs) }, GOES_ON);
+      this.#options.log.warn(
+        { dependency: shownIdOf(dependency), reason: error.reason, problem, since: new Date(sinceMs) },
+        GOES_ON,
+      );
     }
     this.#probeLater(outage);
   }
