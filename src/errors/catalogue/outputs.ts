@@ -169,6 +169,12 @@ export const s3Errors = {
       `S3 kept answering ${status} (${code}) for "${address}", also when asked again. The operator looks at the S3 server.`,
     { class: 'outage', dependencies: BUCKETS },
   ),
+  S3_CONFLICT: entry<{ address: string }>(
+    'PROCESSING_FAILED',
+    ({ address }) =>
+      `S3 kept refusing "${address}" because something else changes it at the same time, also when asked again. Let only one job write there.`,
+    { class: 'retry' },
+  ),
   S3_RANGE_REFUSED: entry<{ address: string }>(
     'PROCESSING_FAILED',
     ({ address }) =>
