@@ -66,7 +66,7 @@ describe('an outage', () => {
   test('is logged with the name of the folder as it is configured', async () => {
     const [id, log] = [idOf({ kind: 'input_folder', name: '/media/in' }), keptLog()];
     const { outages } = outagesOf(new Set([id]), log);
-    await outages.heldUpBy([id]);
+    await outages.hangOf(id);
     assert.deepEqual(
       log.lines.map(({ fields }) => (fields as { dependency?: string }).dependency),
       ['input_folder:/media/in'],
@@ -94,7 +94,7 @@ describe('an outage', () => {
       ['output_folder', 'FOLDER_HANGS'],
     ] as const) {
       const { outages } = outagesOf(new Set([id]));
-      assert.equal((await outages.heldUpBy(['signer', id]))?.reason, reason);
+      assert.equal((await outages.hangOf(id))?.reason, reason);
       assert.deepEqual(outages.bounds([]).withoutDependencies, [id]);
       outages.stop();
     }

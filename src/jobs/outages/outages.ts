@@ -91,23 +91,20 @@ export class Outages {
   }
 
   /**
-   * Looks whether a folder or bucket hangs that an input needs which makes no progress. Returns its error where one cannot be used.
+   * Looks whether a folder or bucket hangs that an input needs which makes no progress. Returns its error where it cannot be used.
    */
-  async heldUpBy(needs: readonly string[]): Promise<AppError | null> {
-    for (const id of needs) {
-      const dependency = dependencyOf(id);
-      if (dependency === null || !MAY_HANG.has(dependency.kind)) continue;
-      const problem = await this.#options.probes.problemOf(dependency);
-      if (problem === null) continue;
-      const { name } = dependency;
-      const isBucket = BUCKETS.has(dependency.kind) && name !== undefined;
-      const error = isBucket
-        ? new AppError('S3_UNREACHABLE', { address: `s3://${name}`, problem })
-        : new AppError('FOLDER_HANGS', { problem });
-      this.#begin(id, error);
-      return error;
-    }
-    return null;
+  async hangOf(id: string): Promise<AppError | null> {
+    const dependency = dependencyOf(id);
+    if (dependency === null || !MAY_HANG.has(dependency.kind)) return null;
+    const problem = await this.#options.probes.problemOf(dependency);
+    if (problem === null) return null;
+    const { kind, name } = dependency;
+    const isBucket = BUCKETS.has(kind) && name !== undefined;
+    const error = isBucket
+      ? new AppError('S3_UNREACHABLE', { address: `s3://${name}`, problem })
+      : new AppError('FOLDER_HANGS', { problem });
+    this.#begin(id, error);
+    return error;
   }
 
   /** Records that an input succeeded, and so used what it needs. */
