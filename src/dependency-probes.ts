@@ -63,8 +63,8 @@ export function createDependencyProbes({ config, launcher, signer }: Parts): Dep
         return await use(dependency);
       } catch (error) {
         // The message around the cause is that of a start.
-        const { cause } = error as Error;
-        return (cause instanceof AppError ? cause : (error as Error)).message;
+        const { problem } = (error instanceof AppError ? error.details : {}) as { readonly problem?: string };
+        return problem?.replace(/\.$/, '') ?? (error as Error).message;
       }
     },
     minPauseMs: ({ kind }) => (kind === 'time_stamp_authority' ? TIME_STAMP_INTERVAL_MS : 0),
