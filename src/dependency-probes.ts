@@ -9,8 +9,11 @@ import type { Launcher } from '#processes/launcher.ts';
 import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
 import { probeSigning } from '#provenance/start-signer.ts';
 
-/** A request is repeated for some 6 seconds; a bucket that says nothing for longer does not answer. */
+/** A bucket that says nothing for longer does not answer. */
 const BUCKET_BOUND_MS = 10_000;
+
+/** Requests of a probe are repeated for some 6 seconds, so that a busy server is told from one that does not answer. */
+const BUCKET_BOUNDS = { firstPauseMs: 100 };
 
 /** Authorities take money for time-stamps. */
 const TIME_STAMP_INTERVAL_MS = 5 * 60_000;
@@ -37,10 +40,14 @@ export function createDependencyProbes({ config, launcher, signer }: Parts): Dep
       case 'scratch_folder':
         return folders.problemOf({ folder: jobs.scratch_dir, write: true, wasMounted: false });
       case 'input_bucket':
-        if (inputs.s3 !== undefined) await probeInputBucket(inputs.s3, name, launcher, BUCKET_BOUND_MS);
+        if (inputs.s3 !== undefined)
+          await probeInputBucket({ ...inputs.s3, bounds: BUCKET_BOUNDS }, name, launcher, BUCKET_BOUND_MS);
         return null;
       case 'output_bucket':
-        if (outputs.s3 !== undefined) await probeBuckets({ ...outputs.s3, buckets: [name] }, launcher, BUCKET_BOUND_MS);
+        if (outputs.s3 !== undefined) {
+          const settings = { ...outputs.s3, buckets: [name], bounds: BUCKET_BOUNDS };
+          await probeBuckets(settings, launcher, BUCKET_BOUND_MS);
+        }
         return null;
       case 'operation':
         return null;
@@ -56,8 +63,8 @@ export function createDependencyProbes({ config, launcher, signer }: Parts): Dep
         return await use(dependency);
       } catch (error) {
         // The message around the cause is that of a start.
-        const { cause } = error as Error;
-        return (cause instanceof AppError ? cause : (error as Error)).message;
+        const { problem } = (error instanceof AppError ? error.details : {}) as { readonly problem?: string };
+        return problem?.replace(/\.$/, '') ?? (error as Error).message;
       }
     },
     minPauseMs: ({ kind }) => (kind === 'time_stamp_authority' ? TIME_STAMP_INTERVAL_MS : 0),

@@ -1,5 +1,6 @@
 import { opendir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
+import { ifItAnswers } from '#bytes/file-system-gate.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { Semaphore } from '#concurrency/semaphore.ts';
 import type { Config } from '#config/config.ts';
@@ -59,7 +60,7 @@ export class InputBrowser {
     const { path, limit, after } = request;
     return await this.#listings.run(
       async () => {
-        const check = await realPathCheck(this.#policy);
+        const check = realPathCheck(this.#policy);
         if (path === undefined) return await listRoots(roots, check);
         try {
           return await this.#listFolder({ path, limit, after }, check, signal);
@@ -80,6 +81,8 @@ export class InputBrowser {
   ): Promise<BrowsedPage> {
     const path = resolve(given);
     // Errors tell the path as it was given: the folder that a relative one starts at is not named.
+    if ((await realPathOf(path).catch(() => path)) === null)
+      throw new AppError('SOURCE_OPEN_FAILED', { path: given, problem: 'its file system does not answer' });
     const folder = await resolveAllowed(given, check, () => realpath(path));
     const names = await translated(given, async () => {
       if (!(await stat(folder)).isDirectory()) throw new AppError('SOURCE_NOT_FOLDER', { path: given });
@@ -137,13 +140,14 @@ async function listRoots(roots: readonly string[], check: RealPathCheck): Promis
 }
 
 /**
- * Describes an entry of a folder; null for one that is no input: a device, a link that leads out of the roots, or
- * nothing any more.
+ * Describes an entry of a folder; null for one that is no input: a device, a link that leads out of the roots,
+ * nothing any more, or something on a file system that hangs.
  */
 async function entryOf(path: string, location: string, check: RealPathCheck): Promise<BrowsedEntry | null> {
   try {
-    const realPath = await realpath(location);
-    check(path, realPath);
+    const realPath = await realPathOf(location);
+    if (realPath === null) return null;
+    await check(path, realPath);
     const stats = await stat(realPath);
     if (stats.isDirectory()) return { name: basename(path), path, kind: 'folder' };
     return stats.isFile() ? { name: basename(path), path, kind: 'file', size_bytes: stats.size } : null;
@@ -151,4 +155,9 @@ async function entryOf(path: string, location: string, check: RealPathCheck): Pr
     // It may not be read, or is gone: then it is no input.
     return null;
   }
+}
+
+/** Returns the path with its links resolved; null where its file system hangs. */
+function realPathOf(path: string): Promise<string | null> {
+  return ifItAnswers(path, () => realpath(path), null);
 }

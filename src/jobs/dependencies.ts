@@ -30,6 +30,11 @@ export function idOf({ kind, name }: Dependency): string {
   return name === undefined ? kind : `${kind}:${encodeURIComponent(name)}`;
 }
 
+/** Returns such a text as logs and admins see it. */
+export function shownIdOf(id: string): string {
+  return decodeURIComponent(id);
+}
+
 /** Returns the dependency of such a text; null where it is of another release. */
 export function dependencyOf(id: string): Dependency | null {
   const [, kind = '', name] = /^([^:]*)(?::(.*))?$/s.exec(id) ?? [];
@@ -38,7 +43,7 @@ export function dependencyOf(id: string): Dependency | null {
   return name === undefined ? { kind: known } : { kind: known, name: decodeURIComponent(name) };
 }
 
-/** Operations that write whole media to the scratch folder. Others learn only from their source that they need it. */
+/** Operations that write whole media to the scratch folder. */
 const PACKAGING: ReadonlySet<string> = new Set(['package', 'c2pa-package']);
 
 /** Returns the dependencies that each input of a submission needs, as far as the request tells, in the order of the inputs. */
@@ -46,15 +51,23 @@ export function needsOf({ operation, request }: Submission, config: Config): rea
   const { signing } = config;
   const isSigned = operations.some(({ name, signs }) => signs && name === operation);
   const isWritten = isSigned || operation === 'package' || request.output != null;
+  // Read back, an output in a bucket lies there. So does the body of a server without ranges.
+  const usesScratch = PACKAGING.has(operation) || (isWritten && request.output?.type === 's3');
   const shared: Dependency[] = [
     ...(isWritten ? [outputOf(request.output)] : []),
-    ...(PACKAGING.has(operation) ? [{ kind: 'scratch_folder' } as const] : []),
     ...(isSigned ? [{ kind: 'signer' } as const] : []),
     ...(isSigned && signing.tsa_url.length > 0 && signing.tsa_required
       ? [{ kind: 'time_stamp_authority' } as const]
       : []),
   ];
-  return request.inputs.map((input) => [...sourceOf(input, config), ...shared].map(idOf));
+  return request.inputs.map((input) => {
+    const scratch: Dependency[] = usesScratch || isHttp(input) ? [{ kind: 'scratch_folder' }] : [];
+    return [...sourceOf(input, config), ...shared, ...scratch].map(idOf);
+  });
+}
+
+function isHttp(input: ApiInputRef): boolean {
+  return 'url' in input && !isS3Url(input.url);
 }
 
 function outputOf(output: Submission['request']['output']): Dependency {
@@ -69,7 +82,7 @@ function sourceOf(input: ApiInputRef, { input_resolvers: { local } }: Config): r
 
 /**
  * Returns the dependencies of an input that may be the cause of an error: those of the kinds that its reason names, and of the
- * bucket that it is about. Some are not known before: that a source has to lie in the scratch folder, or a parent in a bucket.
+ * bucket that it is about. Some are not known before, such as that of a parent in a bucket.
  */
 export function causesOf({ dependencies, details }: AppError, needs: readonly string[]): readonly string[] {
   const bucket = bucketIn(details);

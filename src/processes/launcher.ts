@@ -67,6 +67,11 @@ export class Launcher {
     return this.#realPaths.look();
   }
 
+  /** The writable folder that the sandboxes of now are without, because it hangs; null where there is none. */
+  get folderLeftOut(): string | null {
+    return this.#realPaths.hanging;
+  }
+
   /**
    * Starts a module in a Node process with an IPC channel. Standard output and error are those of the service. Throws, or
    * has the process emit an error, where the system gives none.
@@ -139,14 +144,17 @@ function workerCacheFolder(): string | null {
 class RealPaths {
   readonly #known = new Map<string, { readonly make: boolean; readonly path: string | undefined }>();
   #looking: Promise<void> | null = null;
+  #asked: string | null = null;
+  /** The folder to write that has not answered in time; null where there is none. */
+  hanging: string | null = null;
 
-  /** Returns the real paths of those folders that are there. `make`: missing ones are created. */
+  /** Returns the real paths of those folders that are there, and do not hang. `make`: missing ones are created. */
   of(folders: readonly string[], make: boolean): readonly string[] {
     for (const folder of folders.filter((each) => !this.#known.has(each))) {
       if (make) makeFolder(folder);
       this.#known.set(folder, { make, path: realPathOf(folder) });
     }
-    return folders.flatMap((folder) => this.#known.get(folder)?.path ?? []);
+    return folders.flatMap((folder) => (folder === this.hanging ? [] : (this.#known.get(folder)?.path ?? [])));
   }
 
   /** Looks again. Resolves when that is done, or after a bound. */
@@ -155,20 +163,27 @@ class RealPaths {
       this.#looking = null;
     });
     const elapsed = new AbortController();
-    const bound = sleep(LOOK_BOUND_MS, undefined, { signal: elapsed.signal }).catch(() => undefined);
-    await Promise.race([this.#looking, bound]);
+    const hangs = sleep(LOOK_BOUND_MS, undefined, { signal: elapsed.signal }).then(
+      () => {
+        this.hanging = this.#asked;
+      },
+      () => undefined,
+    );
+    await Promise.race([this.#looking, hangs]);
     elapsed.abort();
   }
 
   async #lookAtAll(): Promise<void> {
     for (const [folder, { make }] of [...this.#known]) {
+      this.#asked = make ? folder : null;
       if (make) await mkdir(folder, NEW_FOLDER).catch(() => undefined);
       this.#known.set(folder, { make, path: await realpath(folder).catch(() => undefined) });
+      this.hanging = null;
     }
   }
 }
 
-/** The time after which a folder counts as hanging, in milliseconds: a process starts with what was known of it. */
+/** The time after which a folder counts as hanging, in milliseconds: a process starts without it, or with what was known of it. */
 const LOOK_BOUND_MS = 1_000;
 
 const NEW_FOLDER = { recursive: true, mode: 0o700 } as const;

@@ -80,7 +80,7 @@ class InputWorker {
   #config: Config | null = null;
   #signers: SignerClient | null = null;
   readonly #trust = { current: NO_TRUST_LISTS };
-  #folders = new MountedFolders([]);
+  #folders = new MountedFolders([], null);
   readonly #aborts = new Map<number, AbortController>();
   #nextQuestion = 1;
   #tainted = false;
@@ -115,10 +115,10 @@ class InputWorker {
    * Starts the runner. A rejection makes the process exit: Node writes it to standard error, and the service gets
    * the exit code.
    */
-  async #start({ config, isSandboxed, identities, trust }: ToWorker & { type: 'start' }): Promise<void> {
+  async #start({ config, isSandboxed, folderLeftOut, identities, trust }: ToWorker & { type: 'start' }): Promise<void> {
     this.#config = config;
     this.#trust.current = new TrustLists(trust);
-    this.#folders = new MountedFolders(isSandboxed ? writableFolders(config) : []);
+    this.#folders = new MountedFolders(isSandboxed ? writableFolders(config) : [], folderLeftOut);
     if (identities.length > 0) {
       this.#signers = new SignerClient(identities);
       this.#signers.connect(inheritedChannel());
@@ -215,8 +215,9 @@ class MountedFolders {
   readonly #known: ReadonlyMap<string, string>;
   #wasAsked = false;
 
-  constructor(folders: readonly string[]) {
-    this.#known = new Map(folders.map((folder) => [folder, identityOf(folder)]));
+  /** `leftOut`: a folder that is not in the sandbox because it hung. The first input that writes there waits for it. */
+  constructor(folders: readonly string[], leftOut: string | null) {
+    this.#known = new Map(folders.map((folder) => [folder, folder === leftOut ? '' : identityOf(folder)]));
   }
 
   /**

@@ -94,6 +94,7 @@ export class WorkerProcess {
       type: 'start',
       config: withoutSecrets(config),
       isSandboxed: launcher.hasSandbox,
+      folderLeftOut: launcher.folderLeftOut,
       identities: this.identity === null ? [] : [this.identity],
       trust: trust.data,
     });

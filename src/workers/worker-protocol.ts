@@ -31,6 +31,8 @@ export type ToWorker =
       readonly type: 'start';
       readonly config: Config;
       readonly isSandboxed: boolean;
+      /** A folder that hung when the sandbox was made, and is not in it; null where there is none. */
+      readonly folderLeftOut: string | null;
       /** Those that the signer process signs with; none where there is no signer. */
       readonly identities: readonly IdentityDescription[];
       readonly trust: TrustListData;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import {
+import fs, {
   appendFile,
   chmod,
   mkdir,
@@ -15,6 +15,7 @@ import {
   utimes,
   writeFile,
 } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
@@ -187,6 +188,34 @@ describe('where local files may be read from', () => {
     await mkdir(join(staged, 'v'), { recursive: true });
     await writeFile(join(staged, 'v', '1.m4s'), 'half');
     await refuses('SOURCE_PROTECTED', join(staged, 'v', '1.m4s'), policy);
+  });
+});
+
+describe('folders that hang', () => {
+  test('do not stop files of other roots, and files of their own wait for them', async (t) => {
+    const [root, away, own] = ['root-there', 'root-away', 'own-away'].map((name) => join(folder, name)) as [
+      string,
+      string,
+      string,
+    ];
+    await mkdir(root);
+    await mkdir(away);
+    for (const each of [root, away]) await writeFile(join(each, 'a.mp4'), 'media');
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+    const { realpath } = fs;
+    const mocked = t.mock.method(fs, 'realpath', async (path: string) => {
+      if (path === away || path === own) await answered;
+      return await realpath(path);
+    });
+    syncBuiltinESMExports();
+    const policy: LocalInputPolicy = { roots: [away, root], protectedPaths: [own] };
+    await (await openFile(join(root, 'a.mp4'), policy)).close();
+    await refuses('SOURCE_OUTSIDE_ROOTS', join(folder, 'empty.mp4'), policy);
+    const waiting = openFile(join(away, 'a.mp4'), policy);
+    answer();
+    await (await waiting).close();
+    mocked.mock.restore();
+    syncBuiltinESMExports();
   });
 });
 

@@ -208,7 +208,7 @@ describe('an upload that meets faults', () => {
       });
       assert.equal(refusals, 3);
       proxy.fault = (request) => (isRefused(request) ? { status: 409, code: 'OperationAborted' } : null);
-      await leavesNothing('S3_BUSY', { apart: true });
+      await leavesNothing('S3_CONFLICT', { apart: true });
     }
   });
 

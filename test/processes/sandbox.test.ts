@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import fs from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
@@ -104,6 +106,32 @@ describe('a process that was taken over, in the sandbox', () => {
       assert.equal(readFileSync(path, 'utf8'), 'contents');
     }
     assert.equal(await attempt({ kind: 'write', path: join(output, 'note') }), null);
+  });
+
+  test('is made without a folder that hangs, and with it once that answers', async (t) => {
+    const { output } = places(t);
+    const launcher = new Launcher({ protections: await probeProtections('require') });
+    const writes = async () => {
+      const { attempt } = await intruder(t, launcher, { writable: [output] });
+      return await attempt({ kind: 'write', path: join(output, 'film.mp4') });
+    };
+    assert.equal(await writes(), null);
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+    const { realpath } = fs;
+    const mocked = t.mock.method(fs, 'realpath', async (path: string) => {
+      await answered;
+      return await realpath(path);
+    });
+    syncBuiltinESMExports();
+    await launcher.lookAtFolders();
+    assert.equal(launcher.folderLeftOut, output);
+    assert.equal(await writes(), 'EROFS');
+    answer();
+    await launcher.lookAtFolders();
+    assert.equal(launcher.folderLeftOut, null);
+    assert.equal(await writes(), null);
+    mocked.mock.restore();
+    syncBuiltinESMExports();
   });
 
   test('ends with all that it started when its process group is killed, and says by which signal', async (t) => {

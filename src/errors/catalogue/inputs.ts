@@ -218,12 +218,12 @@ export const inputErrors = {
   SCRATCH_FULL: entry<{ path: string; neededBytes: number; freeBytes: number }>(
     'PROCESSING_FAILED',
     ({ path, neededBytes, freeBytes }) =>
-      `The input has to lie on the host of the service while it is worked on, which takes ${neededBytes} bytes and 1 MiB to spare, and there are ${freeBytes} free at "${path}". Free disk space, or let the operator move jobs.scratch_dir.`,
+      `The input has to lie on the host of the service while it is worked on, which takes ${neededBytes} bytes and 1 MiB to spare, and there are ${freeBytes} free at "${path}". The operator frees disk space, or moves jobs.scratch_dir.`,
     {
       class: 'outage',
       dependencies: ['scratch_folder'],
       callersSee:
-        'The input has to lie on the host of the service while it is worked on, and there is not enough free disk space now. Submit it again later; the operator frees disk space.',
+        'The input has to lie on the host of the service while it is worked on, and there is not enough free disk space now. The operator frees disk space.',
     },
   ),
   SCRATCH_EXCEEDS_DISK: entry<{ path: string; neededBytes: number; totalBytes: number }>(

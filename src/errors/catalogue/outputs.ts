@@ -70,7 +70,7 @@ export const placementErrors = {
   OUTPUT_DISK_FULL: entry<{ path: string; neededBytes: number; freeBytes: number }>(
     'PROCESSING_FAILED',
     ({ path, neededBytes, freeBytes }) =>
-      `"${path}" needs ${neededBytes} bytes and 1 MiB to spare, and its file system has ${freeBytes} free. Free disk space, and submit the input again.`,
+      `"${path}" needs ${neededBytes} bytes and 1 MiB to spare, and its file system has ${freeBytes} free. The operator frees disk space.`,
     { class: 'outage', dependencies: ['output_folder'] },
   ),
   FOLDER_HANGS: entry<{ problem: string }>(
@@ -81,7 +81,7 @@ export const placementErrors = {
   ),
   OUTPUT_DISK_FILLED: entry<{ path: string; problem: string }>(
     'PROCESSING_FAILED',
-    ({ path, problem }) => `"${path}" could not be written to its end: ${problem}. Free disk space.`,
+    ({ path, problem }) => `"${path}" could not be written to its end: ${problem}. The operator frees disk space.`,
     { class: 'outage', dependencies: ['output_folder'] },
   ),
   OUTPUT_EXCEEDS_DISK: entry<{ path: string; neededBytes: number; totalBytes: number }>(
@@ -160,14 +160,20 @@ export const s3Errors = {
   S3_UNREACHABLE: entry<{ address: string; problem: string }>(
     'PROCESSING_FAILED',
     ({ address, problem }) =>
-      `S3 could not be reached for "${address}": ${problem}. Try again later; if it repeats, the operator checks endpoint_url, region and the network.`,
+      `S3 could not be reached for "${address}": ${problem}. The operator checks endpoint_url, region and the network.`,
     { class: 'outage', dependencies: BUCKETS },
   ),
   S3_BUSY: entry<{ address: string; status: number; code: string }>(
     'PROCESSING_FAILED',
     ({ address, status, code }) =>
-      `S3 kept answering ${status} (${code}) for "${address}", also when asked again. Try again later.`,
+      `S3 kept answering ${status} (${code}) for "${address}", also when asked again. The operator looks at the S3 server.`,
     { class: 'outage', dependencies: BUCKETS },
+  ),
+  S3_CONFLICT: entry<{ address: string }>(
+    'PROCESSING_FAILED',
+    ({ address }) =>
+      `S3 kept refusing "${address}" because something else changes it at the same time, also when asked again. Let only one job write there.`,
+    { class: 'retry' },
   ),
   S3_RANGE_REFUSED: entry<{ address: string }>(
     'PROCESSING_FAILED',

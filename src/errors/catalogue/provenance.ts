@@ -17,13 +17,13 @@ export const provenanceErrors = {
     {
       class: 'outage',
       dependencies: ['signer'],
-      callersSee: 'The signing key could not be used. Try again later; the log of the service says more.',
+      callersSee: 'The signing key could not be used. The log of the service says more.',
     },
   ),
   TIME_STAMP_UNAVAILABLE: entry<{ problems: readonly string[] }>(
     'INTERNAL_ERROR',
     ({ problems }) =>
-      `No authority of signing.tsa_url gave a time-stamp: ${problems.join('; ')}. Try again later; the operator of the service may name another authority, or set signing.tsa_required to false.`,
+      `No authority of signing.tsa_url gave a time-stamp: ${problems.join('; ')}. The operator of the service may name another authority, or set signing.tsa_required to false.`,
     { class: 'outage', dependencies: ['time_stamp_authority'] },
   ),
   TIME_STAMP_LARGER: entry<{ host: string; answerBytes: number; maxBytes: number }>(

@@ -1,8 +1,9 @@
 import { type BigIntStats, constants, fstatSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { isAbsolute, relative, sep } from 'node:path';
+import { isAbsolute, relative, resolve, sep } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { Descriptor, FileSource } from '#bytes/file-source.ts';
+import { realPathIfItAnswers } from '#bytes/file-system-gate.ts';
 import { isSameOrInside, nearestRealPath } from '#bytes/path-overlap.ts';
 import { isInStaging } from '#bytes/staged-name.ts';
 import type { Config } from '#config/config.ts';
@@ -35,7 +36,7 @@ export async function openLocalFile(
   signal: AbortSignal,
 ): Promise<ByteSource> {
   signal.throwIfAborted();
-  const check = await realPathCheck(policy);
+  const check = realPathCheck(policy);
   const realPath = await resolveAllowed(path, check);
   checkRegular(path, await translated(path, () => statSync(realPath, { bigint: true })));
   const descriptor = await translated(path, () => Descriptor.open(realPath, OPEN_FLAGS));
@@ -43,7 +44,7 @@ export async function openLocalFile(
     const opened = fstatSync(descriptor.number, { bigint: true });
     checkRegular(path, opened);
     const openedPath = pathOfOpened(descriptor);
-    if (openedPath !== undefined) check(path, openedPath);
+    if (openedPath !== undefined) await check(path, openedPath);
     if (opened.size === 0n) throw new AppError('SOURCE_EMPTY', { path });
     return new FileSource(descriptor, name, realPath, opened);
   } catch (error) {
@@ -67,7 +68,7 @@ export async function resolveAllowed(
   if (path.includes('\0')) throw new AppError('SOURCE_PATH_INVALID', { problem: 'it holds a NUL character' });
   if (path === '') throw new AppError('SOURCE_PATH_INVALID', { problem: 'it is empty' });
   const realPath = await realPathOf(path, check, resolveLinks);
-  check(path, realPath);
+  await check(path, realPath);
   return realPath;
 }
 
@@ -84,7 +85,7 @@ async function realPathOf(path: string, check: RealPathCheck, resolveLinks: Reso
     return await resolveLinks(path);
   } catch (error) {
     // Callers must not learn which files exist outside the allowed folders.
-    check(path, await nearestRealPath(path));
+    await check(path, await nearestRealPath(path));
     throw openError(path, error);
   }
 }
@@ -148,40 +149,51 @@ export function localInputPolicy(config: Config, configFile: string): LocalInput
 }
 
 /**
- * Throws unless what is at a path, whose links are resolved, may be read. `path` is how the caller is told of it,
+ * Rejects unless what is at a path, whose links are resolved, may be read. `path` is how the caller is told of it,
  * for the message.
  */
-export type RealPathCheck = (path: string, realPath: string) => void;
+export type RealPathCheck = (path: string, realPath: string) => Promise<void>;
 
-/** Time, in milliseconds, for which the resolved paths of a policy are cached. */
+/** Time, in milliseconds, for which the real path of a folder is cached. */
 const RESOLVED_CACHE_MS = 1000;
 
-const resolvedChecks = new WeakMap<
-  LocalInputPolicy,
-  { readonly check: Promise<RealPathCheck>; readonly untilMs: number }
->();
-
-/**
- * Returns the check that a policy asks for. Its folders are resolved at most once a second: thousands of
- * inputs share them.
- */
-export function realPathCheck(policy: LocalInputPolicy): Promise<RealPathCheck> {
-  const known = resolvedChecks.get(policy);
-  if (known !== undefined && performance.now() < known.untilMs) return known.check;
-  const check = resolveCheck(policy);
-  resolvedChecks.set(policy, { check, untilMs: performance.now() + RESOLVED_CACHE_MS });
-  return check;
+/** Has folders resolved at most once a second each, and once while their file system hangs: thousands of inputs share them. */
+function cached(realPathOf: (folder: string) => Promise<string>): (folder: string) => Promise<string> {
+  const known = new Map<string, { readonly path: Promise<string>; untilMs: number }>();
+  return (folder) => {
+    const last = known.get(folder);
+    if (last !== undefined && performance.now() < last.untilMs) return last.path;
+    const path = realPathOf(folder).finally(() => {
+      resolved.untilMs = performance.now() + RESOLVED_CACHE_MS;
+    });
+    const resolved = { path, untilMs: Number.POSITIVE_INFINITY };
+    known.set(folder, resolved);
+    return path;
+  };
 }
 
-async function resolveCheck(policy: LocalInputPolicy): Promise<RealPathCheck> {
-  const roots = policy.roots === undefined ? undefined : await Promise.all(policy.roots.map(nearestRealPath));
-  const own = await Promise.all(policy.protectedPaths.map(nearestRealPath));
-  return (path, realPath) => {
-    if (roots !== undefined && !liesInAny(realPath, roots)) throw new AppError('SOURCE_OUTSIDE_ROOTS', localPath(path));
-    if (isInStaging(realPath) || liesInAny(realPath, own)) throw new AppError('SOURCE_PROTECTED', { path });
+const realFolder = cached(nearestRealPath);
+const realFolderIfItAnswers = cached(realPathIfItAnswers);
+
+/**
+ * Returns the check that a policy asks for. It waits for the root that a path begins with only: another folder may lie on a
+ * file system that hangs, and nothing in there can be read meanwhile.
+ */
+export function realPathCheck({ roots, protectedPaths: own }: LocalInputPolicy): RealPathCheck {
+  return async (path, realPath) => {
+    if (roots !== undefined && !(await liesInRoots(path, realPath, roots)))
+      throw new AppError('SOURCE_OUTSIDE_ROOTS', localPath(path));
+    const ownPaths = await Promise.all(own.map(realFolderIfItAnswers));
+    if (isInStaging(realPath) || liesInAny(realPath, ownPaths)) throw new AppError('SOURCE_PROTECTED', { path });
     const systemFolder = roots === undefined ? systemFolderOf(realPath) : undefined;
     if (systemFolder !== undefined) throw new AppError('SOURCE_IN_SYSTEM_PLACE', { path, place: systemFolder });
   };
+}
+
+async function liesInRoots(path: string, realPath: string, roots: readonly string[]): Promise<boolean> {
+  const around = roots.filter((root) => isSameOrInside(resolve(path), resolve(root)));
+  if (liesInAny(realPath, await Promise.all(around.map(realFolder)))) return true;
+  return liesInAny(realPath, await Promise.all(roots.map(realFolderIfItAnswers)));
 }
 
 /** Returns the system folder that a path lies in, if any: one of a list, or a hidden folder of a home folder. */

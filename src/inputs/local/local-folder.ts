@@ -52,7 +52,7 @@ export async function openLocalFolder(
   signal: AbortSignal,
 ): Promise<SourceFolder> {
   signal.throwIfAborted();
-  const check = await realPathCheck(policy);
+  const check = realPathCheck(policy);
   const root = await resolveAllowed(path, check);
   if (root === '/') throw new AppError('FOLDER_IS_ROOT', {});
   const stats = await translated(path, () => stat(root));
@@ -113,7 +113,7 @@ class FolderListing {
         signal.throwIfAborted();
         if (isStagedName(entry.name)) continue;
         this.#countEntry(entry);
-        if (entry.isDirectory()) folders.push(this.#enter(`${folder}${entry.name}`));
+        if (entry.isDirectory()) folders.push(await this.#enter(`${folder}${entry.name}`));
         else files.push(entry);
       }
     });
@@ -121,9 +121,9 @@ class FolderListing {
     return folders;
   }
 
-  #enter(folder: string): string {
+  async #enter(folder: string): Promise<string> {
     const { path, root, check } = this.#request;
-    check(join(path, folder), join(root, folder));
+    await check(join(path, folder), join(root, folder));
     return `${folder}/`;
   }
 
@@ -131,7 +131,7 @@ class FolderListing {
     const { root, check, signal, limits } = this.#request;
     signal.throwIfAborted();
     const realPath = entry.isSymbolicLink() ? await this.#followLink(path) : join(root, path);
-    check(join(this.#request.path, path), realPath);
+    await check(join(this.#request.path, path), realPath);
     const stats = await this.#statOf(path, realPath);
     if (stats.isDirectory()) throw this.#refusal(path, 'is a link to a folder');
     if (!stats.isFile()) throw this.#refusal(path, `is ${kindOf(stats)}, and only regular files are read`);

@@ -40,11 +40,18 @@ export class HangWatch {
     clearInterval(this.#timer);
   }
 
+  /** Tries each dependency once, all at the same time: where several hang, each takes until its bound. */
   async #look(): Promise<void> {
-    for (const run of this.#runs) {
-      if (run.idleMs <= SILENCE_MS || run.heldUpBy !== null) continue;
-      const error = await this.#outages.heldUpBy(run.lease.needs);
-      if (error !== null) run.holdUp(error);
+    const silent = [...this.#runs].filter(isSilent);
+    const needs = [...new Set(silent.flatMap(({ lease }) => lease.needs))];
+    const errors = await Promise.all(needs.map((dependency) => this.#outages.hangOf(dependency)));
+    for (const run of silent.filter(isSilent)) {
+      const error = errors.find((each, index) => each !== null && run.lease.needs.includes(needs[index] ?? ''));
+      if (error != null) run.holdUp(error);
     }
   }
+}
+
+function isSilent({ idleMs, heldUpBy }: WatchedRun): boolean {
+  return idleMs > SILENCE_MS && heldUpBy === null;
 }

@@ -2,7 +2,7 @@ import { type Backoff, backoffMs } from '#concurrency/retry.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import type { DependencyKind } from '#errors/entry.ts';
 import type { Log } from '#telemetry/logger.ts';
-import { causesOf, type DependencyProbes, dependencyOf } from '../dependencies.ts';
+import { causesOf, type DependencyProbes, dependencyOf, shownIdOf } from '../dependencies.ts';
 
 /** Pauses between probes of a dependency that is away. */
 const BACKOFF: Backoff = { firstMs: 1_000, maxMs: 60_000 };
@@ -91,23 +91,20 @@ export class Outages {
   }
 
   /**
-   * Looks whether a folder or bucket hangs that an input needs which makes no progress. Returns its error where one cannot be used.
+   * Looks whether a folder or bucket hangs that an input needs which makes no progress. Returns its error where it cannot be used.
    */
-  async heldUpBy(needs: readonly string[]): Promise<AppError | null> {
-    for (const id of needs) {
-      const dependency = dependencyOf(id);
-      if (dependency === null || !MAY_HANG.has(dependency.kind)) continue;
-      const problem = await this.#options.probes.problemOf(dependency);
-      if (problem === null) continue;
-      const { name } = dependency;
-      const isBucket = BUCKETS.has(dependency.kind) && name !== undefined;
-      const error = isBucket
-        ? new AppError('S3_UNREACHABLE', { address: `s3://${name}`, problem })
-        : new AppError('FOLDER_HANGS', { problem });
-      this.#begin(id, error);
-      return error;
-    }
-    return null;
+  async hangOf(id: string): Promise<AppError | null> {
+    const dependency = dependencyOf(id);
+    if (dependency === null || !MAY_HANG.has(dependency.kind)) return null;
+    const problem = await this.#options.probes.problemOf(dependency);
+    if (problem === null) return null;
+    const { kind, name } = dependency;
+    const isBucket = BUCKETS.has(kind) && name !== undefined;
+    const error = isBucket
+      ? new AppError('S3_UNREACHABLE', { address: `s3://${name}`, problem })
+      : new AppError('FOLDER_HANGS', { problem });
+    this.#begin(id, error);
+    return error;
   }
 
   /** Records that an input succeeded, and so used what it needs. */
@@ -117,7 +114,10 @@ export class Outages {
       const outage = this.#open.get(dependency);
       if (outage === undefined || outage.allowed === 0) continue;
       if (outage.allowed === 1)
-        this.#options.log.info({ dependency, ms: Date.now() - outage.sinceMs }, 'a dependency works again');
+        this.#options.log.info(
+          { dependency: shownIdOf(dependency), ms: Date.now() - outage.sinceMs },
+          'a dependency works again',
+        );
       outage.allowed *= 2;
       if (outage.allowed > MAX_TRIALS) this.#open.delete(dependency);
       this.#options.changed();
@@ -186,7 +186,10 @@ export class Outages {
         ...{ reportedAtMs: performance.now(), timer: undefined },
       };
       this.#open.set(dependency, outage);
-      this.#options.log.warn({ dependency, reason: error.reason, problem: error.message }, BEGUN);
+      this.#options.log.warn(
+        { dependency: shownIdOf(dependency), reason: error.reason, problem: error.message },
+        BEGUN,
+      );
       this.#probeLater(outage);
     } else if (known.allowed > 0) {
       known.allowed = 0;
@@ -218,7 +221,10 @@ export class Outages {
     const { dependency, error, sinceMs } = outage;
     if (performance.now() - outage.reportedAtMs >= REPORT_INTERVAL_MS) {
       outage.reportedAtMs = performance.now();
-      this.#options.log.warn({ dependency, reason: error.reason, problem, since: new Date(sinceMs) }, GOES_ON);
+      this.#options.log.warn(
+        { dependency: shownIdOf(dependency), reason: error.reason, problem, since: new Date(sinceMs) },
+        GOES_ON,
+      );
     }
     this.#probeLater(outage);
   }

@@ -4,7 +4,7 @@ import type { AwayDependency } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
 import { DEPENDENCY_KINDS, type DependencyKind } from '#errors/entry.ts';
 import type { JobScope } from '../caller.ts';
-import { dependencyOf } from '../dependencies.ts';
+import { dependencyOf, shownIdOf } from '../dependencies.ts';
 import type { JobStore, WaitingInputs } from '../store/job-store.ts';
 import type { Outage } from './outages.ts';
 
@@ -48,7 +48,7 @@ function entryOf({ dependency, count, since, error }: WaitingInputs, outages: re
   const sinceMs = since ?? new Date(outage?.sinceMs ?? 0).toISOString();
   const { message } = AppError.fromData(met);
   return {
-    dependency: decodeURIComponent(dependency),
+    dependency: shownIdOf(dependency),
     reason: met.reason,
     message: `${message} ${GOES_ON}`,
     since: sinceMs,
@@ -60,7 +60,7 @@ function entryOf({ dependency, count, since, error }: WaitingInputs, outages: re
 export function awayDependencyOf({ dependency, error, sinceMs, allowed }: Outage, isAdmin: boolean): AwayDependency {
   const kind = dependencyOf(dependency)?.kind ?? 'unknown';
   return {
-    dependency: isAdmin ? decodeURIComponent(dependency) : kind,
+    dependency: isAdmin ? shownIdOf(dependency) : kind,
     state: allowed > 0 ? 'returning' : 'away',
     since: new Date(sinceMs).toISOString(),
     reason: error.reason,

@@ -1,5 +1,6 @@
 import { basename, dirname, join, resolve } from 'node:path';
-import { nearestRealPath, PathSet } from '#bytes/path-overlap.ts';
+import { realPathIfItAnswers } from '#bytes/file-system-gate.ts';
+import { PathSet } from '#bytes/path-overlap.ts';
 import { yieldingEntries } from '#concurrency/map-concurrent.ts';
 import type { ApiInputRef } from '#contract/request.ts';
 import type { C2paParams } from '#contract/signing.ts';
@@ -137,7 +138,7 @@ async function resolveAll(paths: readonly string[]): Promise<string[]> {
 /** Addresses of objects are compared as they are; so is a path that cannot be resolved, whose input fails elsewhere. */
 async function comparablePath(path: string): Promise<string> {
   if (isAddress(path)) return path;
-  return nearestRealPath(path).catch(() => path);
+  return realPathIfItAnswers(path).catch(() => path);
 }
 
 /** Returns true when the inputs are files whose outputs certainly have different names. */

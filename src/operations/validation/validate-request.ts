@@ -1,5 +1,6 @@
 import { basename, dirname, extname, join, resolve } from 'node:path';
-import { nearestRealPath, PathSet } from '#bytes/path-overlap.ts';
+import { realPathIfItAnswers } from '#bytes/file-system-gate.ts';
+import { PathSet } from '#bytes/path-overlap.ts';
 import { mapConcurrent, yieldingEntries } from '#concurrency/map-concurrent.ts';
 import type { Config } from '#config/config.ts';
 import type { PackageParams } from '#contract/package-request.ts';
@@ -145,7 +146,7 @@ export function requireResolver(input: ApiInputRef, { input_resolvers }: Config,
   check(input.url, input_resolvers.s3, { ...location, field: `${location.field}.url` });
 }
 
-/** Paths resolved concurrently: enough to keep the disk busy, few enough to leave threads for the rest of the service. */
+/** Paths resolved concurrently. */
 const MAX_CONCURRENT_RESOLUTIONS = 16;
 
 /** Destination of an input that is known from the request alone. */
@@ -251,7 +252,7 @@ async function conflictOnHost(
 ): Promise<Conflict | null> {
   const [first] = destinations;
   if (first === undefined) return null;
-  const folder = await nearestRealPath(dirname(first.path));
+  const folder = await realPathIfItAnswers(dirname(first.path));
   const real: Destination[] = [];
   for await (const [, { inputIndex, path }] of yieldingEntries(destinations)) {
     real.push({ inputIndex, path: join(folder, basename(path)) });
@@ -275,7 +276,7 @@ async function realPathsOf(sources: readonly ApiInputRef[], signal: AbortSignal)
   const paths = [...new Set(sources.flatMap((source) => ('path' in source ? [source.path] : [])))];
   const resolved = await mapConcurrent(paths, MAX_CONCURRENT_RESOLUTIONS, async (path): Promise<[string, string]> => {
     signal.throwIfAborted();
-    return [await nearestRealPath(path), path];
+    return [await realPathIfItAnswers(path), path];
   });
   return new Map(resolved);
 }

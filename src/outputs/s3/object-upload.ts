@@ -212,6 +212,7 @@ const COPY_REFUSALS: ReadonlySet<string> = new Set([
   'S3_REQUEST_REFUSED',
   'S3_ACCESS_DENIED',
   'S3_BUSY',
+  'S3_CONFLICT',
   'S3_REGION_WRONG',
 ]);
 

@@ -65,7 +65,8 @@ function answeredError(cause: ServiceError, address: S3Address, action: S3Action
   }
   if (status === 404) return new AppError('S3_OBJECT_MISSING', { address: url }, { cause });
   if (status === 403 || status === 401) return new AppError('S3_ACCESS_DENIED', { address: url, action }, { cause });
-  const isBusy = status >= 500 || status === 429 || code === CONFLICT_CODE;
+  if (code === CONFLICT_CODE) return new AppError('S3_CONFLICT', { address: url }, { cause });
+  const isBusy = status >= 500 || status === 429;
   const reason = isBusy ? 'S3_BUSY' : 'S3_REQUEST_REFUSED';
   return new AppError(reason, { address: url, status, code }, { cause });
 }
