@@ -58,7 +58,7 @@ describe('a batch', () => {
     await assertAccessible(page);
     await dialog.getByRole('button', { name: 'Close' }).click();
     await dialog.waitFor({ state: 'detached' });
-    assert.equal(new URL(page.url()).hash, `#/jobs/${id}?group=SOURCE_NOT_FOUND&text=clip-53`);
+    await page.waitForURL(`**/#/jobs/${id}?group=SOURCE_NOT_FOUND&text=clip-53`);
   });
 
   test('is retried for one reason, and says what is wrong with that', async (t) => {
