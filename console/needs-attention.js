@@ -1,5 +1,5 @@
 import { html } from './html.js';
-import { samples } from './node-metrics.js';
+import { otherNodes, samples } from './node-metrics.js';
 import { Reason } from './reason.js';
 import { clockTimeText, exactTime, sizeText } from './text.js';
 import { dependencyText } from './waiting.js';
@@ -67,7 +67,7 @@ function metricsItems(sample) {
   return [
     ...(nodesLost > 0
       ? [
-          html`<p><strong class="bad">${nodesLost === 1 ? 'One node was' : `${nodesLost} nodes were`} lost within the last hour.</strong> The others have taken over its inputs. The log names it.</p>`,
+          html`<p><strong class="bad">${nodesLost === 1 ? 'One node was' : `${nodesLost} nodes were`} lost within the last hour.</strong> The others have taken over its inputs.</p>${otherNodes.value.slice(0, nodesLost).map(lastSeen)}`,
         ]
       : []),
     ...disks
@@ -77,6 +77,12 @@ function metricsItems(sample) {
           html`<p><strong class="waits">The disk of ${words} has ${sizeText(free)} left.</strong> Free some space in <code>${key}</code>: inputs that do not fit wait.</p>`,
       ),
   ];
+}
+
+/** @param {import('./node-metrics.js').OtherNode} node */
+function lastSeen({ name, seenAtMs }) {
+  const seen = new Date(seenAtMs);
+  return html`<p><span class="path">${name}</span>, last seen at <time datetime=${seen.toISOString()}>${clockTimeText(seen)}</time></p>`;
 }
 
 /** @param {NonNullable<Readiness['identity']>} identity */

@@ -11,6 +11,11 @@ const MAX_POINTS = 60;
 
 /** @typedef {ReturnType<typeof sampleOf>} Sample */
 
+/** @typedef {{ name: string, seenAtMs: number }} OtherNode a node that shares the database, and its last heartbeat, in milliseconds since 1970 */
+
+/** The other nodes, that with the oldest heartbeat first; only admins are told of them. */
+export const otherNodes = signal(/** @type {readonly OtherNode[]} */ ([]));
+
 /** Samples of the node's metrics, oldest first. They are kept while the console is open, whatever page is shown. */
 export const samples = signal(/** @type {readonly Sample[]} */ ([]));
 
@@ -27,7 +32,9 @@ async function sample() {
   try {
     const response = await fetch(addressOf('metrics'));
     if (!response.ok) return;
-    samples.value = [...samples.value, sampleOf(await response.text(), Date.now())].slice(-MAX_SAMPLES);
+    const text = await response.text();
+    otherNodes.value = othersIn(text);
+    samples.value = [...samples.value, sampleOf(text, Date.now())].slice(-MAX_SAMPLES);
   } catch {
     // The service is out of reach: the numbers stay as they are.
   }
@@ -51,6 +58,14 @@ function sampleOf(text, atMs) {
     nodesAlive: sumOf(text, 'attestream_nodes', 'state="alive"'),
     nodesLost: sumOf(text, 'attestream_nodes', 'state="lost"'),
   };
+}
+
+/** @param {string} text @returns {OtherNode[]} */
+function othersIn(text) {
+  const found = text.matchAll(/^attestream_node_seen_timestamp_seconds\{node="(.*)"\} (.*)$/gm);
+  return Array.from(found, ([, name = '', seconds]) => ({ name, seenAtMs: Number(seconds) * 1000 })).sort(
+    (one, other) => one.seenAtMs - other.seenAtMs,
+  );
 }
 
 /**

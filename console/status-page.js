@@ -31,7 +31,7 @@ export function StatusPage({ readiness }) {
     <h1>Status <span class="state ${state.ready ? 'good' : 'bad'}">${state.ready ? 'ready' : 'not ready'}</span></h1>
     <${NeedsAttention} state=${state} />
     <${Checks} state=${state} configuration=${configuration.value} />
-    <h2>Queue and rate</h2>
+    <h2>Queue, rate, disks and nodes</h2>
     <${NodeCharts} />
     <h2>Configuration in force</h2>
     ${problem.value !== '' && html`<p>${problem.value}</p>`}

@@ -25,38 +25,69 @@ const BOUND_MS = 10_000;
 
 const HANGS = `the file system did not answer within ${BOUND_MS / 1000} s`;
 
+/** The time for which a process is kept that nobody asks, in milliseconds: many inputs may miss their files at once. */
+const IDLE_MS = 10_000;
+
+type ProbeChild = Child<FolderProbe, FolderAnswer>;
+
 /**
- * Tries to use a folder. The process that does hangs where a network file system does, and cannot be killed then: while it
- * runs, no other is started for the same use of the folder.
+ * Tries to use folders, each use in a process of its own: it hangs where a network file system does, and cannot be killed then.
+ * No other is started for the same use while it runs.
  */
 export class FolderProbes {
   readonly #launcher: Launcher;
-  /** Probes that have not ended, by folder and use: who asks meanwhile gets the same answer. */
-  readonly #asking = new Map<string, Promise<string | null>>();
+  readonly #children = new Map<string, ProbeChild>();
+  /** The last probes that were begun, by folder and use. */
+  readonly #begun = new Map<string, Promise<unknown>>();
+  /** Probes that have not begun: all who ask meanwhile share one. */
+  readonly #next = new Map<string, Promise<string | null>>();
 
   constructor(launcher: Launcher) {
     this.#launcher = launcher;
   }
 
-  /** Resolves with the problem of a folder, as the end of a sentence; with null where it can be used. */
+  /**
+   * Resolves with the problem of a folder, as the end of a sentence; with null where it can be used. The probe begins after it
+   * was asked for, so that it is evidence of what happened before.
+   */
   async problemOf(probe: FolderProbe): Promise<string | null> {
-    const key = JSON.stringify(probe);
-    const asking = this.#asking.get(key) ?? this.#ask(probe).finally(() => this.#asking.delete(key));
-    this.#asking.set(key, asking);
     const elapsed = new AbortController();
     const hangs = sleep(BOUND_MS, HANGS, { signal: elapsed.signal }).catch(() => HANGS);
-    const answer = await Promise.race([asking, hangs]);
+    const answer = await Promise.race([this.#nextOf(probe), hangs]);
     elapsed.abort();
     return answer;
   }
 
-  async #ask(probe: FolderProbe): Promise<string | null> {
+  #nextOf(probe: FolderProbe): Promise<string | null> {
+    const key = JSON.stringify(probe);
+    const waiting = this.#next.get(key);
+    if (waiting !== undefined) return waiting;
+    const next = Promise.resolve(this.#begun.get(key)).then(() => {
+      this.#next.delete(key);
+      this.#begun.set(key, next);
+      return this.#ask(key, probe);
+    });
+    this.#next.set(key, next);
+    return next;
+  }
+
+  async #ask(key: string, probe: FolderProbe): Promise<string | null> {
     try {
-      const child = new Child<FolderProbe, FolderAnswer>(this.#launcher, PROCESS_URL, { execArgv: [] });
-      const bounds = { boundMs: BOUND_MS, because: 'because it hung' };
-      return (await child.askOnce('the probe of a folder', probe, bounds)).problem;
+      const child = this.#childFor(key);
+      const answer = await child.ask(probe, { boundMs: BOUND_MS, because: 'because it hung' });
+      if (answer === null) return `the process that uses the folder exited ${child.exit?.cause}`;
+      child.whenIdle(IDLE_MS, () => child.kill());
+      return answer.problem;
     } catch (error) {
       return (error as Error).message;
     }
+  }
+
+  #childFor(key: string): ProbeChild {
+    const known = this.#children.get(key);
+    if (known?.isAlive === true) return known;
+    const child: ProbeChild = new Child(this.#launcher, PROCESS_URL, { execArgv: [] });
+    this.#children.set(key, child);
+    return child;
   }
 }

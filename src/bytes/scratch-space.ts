@@ -1,18 +1,19 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { readdirSync, rmSync, type Stats, statfsSync, statSync } from 'node:fs';
-import { type FileHandle, mkdir, open, readdir, rm } from 'node:fs/promises';
+import { readdirSync, renameSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
 import type { ByteSource, LocalSource, StoredObject } from './byte-source.ts';
 import { type FileSource, openOwnFile } from './file-source.ts';
 import type { StagingKey } from './staged-name.ts';
+import { writtenBytes } from './written-bytes.ts';
 
 /** Free space that stays on the file system beside the reservations. */
 const FREE_SPACE_MARGIN_BYTES = 1024 * 1024;
-/** Unit of `statSync().blocks`, whatever the block size of the file system is (POSIX). */
-const STAT_BLOCK_BYTES = 512;
+/** Begins the name of the empty file in a scratch space that tells others how many bytes it has reserved. */
+const RESERVED = '.reserved-';
 /** Allowed names of files in a scratch space: none leads elsewhere. */
 const FILE_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
 
@@ -53,6 +54,8 @@ export class ScratchSpace {
   readonly heartbeat: () => void;
   #made = false;
   #count = 0;
+  /** The path of the file that tells the reserved bytes; null where none are. */
+  #told: string | null = null;
 
   constructor(location: ScratchLocation, key: StagingKey, heartbeat: () => void = () => undefined) {
     this.heartbeat = heartbeat;
@@ -73,18 +76,14 @@ export class ScratchSpace {
     assert(FILE_NAME.test(name), `"${name}" is a name for a scratch file`);
     await this.#make();
     const path = join(this.#folder, `${this.#count++}-${name}`);
-    this.#checkFreeSpace(path, sizeBytes);
-    this.#reserved.set(path, sizeBytes);
+    await translated(path, () => this.#set(path, sizeBytes));
     return {
       path,
       heartbeat: this.heartbeat,
-      extend: (extendedBytes) => {
-        this.#checkFreeSpace(path, extendedBytes);
-        this.#reserved.set(path, extendedBytes);
-      },
+      extend: (extendedBytes) => this.#set(path, extendedBytes),
       release: () => {
-        this.#reserved.delete(path);
         rmSync(path, { force: true });
+        if (this.#reserved.delete(path)) this.#tell();
       },
     };
   }
@@ -114,6 +113,7 @@ export class ScratchSpace {
     for (const source of this.#adopted.splice(0)) await source.close();
     if (!this.#made) return;
     this.#made = false;
+    this.#told = null;
     this.#reserved.clear();
     await rm(this.#folder, { recursive: true, force: true });
   }
@@ -125,21 +125,81 @@ export class ScratchSpace {
   }
 
   /**
-   * Throws `SCRATCH_FULL` or `SCRATCH_EXCEEDS_DISK`. File systems of unknown size (some network file systems) report no blocks and
-   * are not checked.
+   * Reserves the bytes of a file, and tells others before it looks what they have reserved: of two that do not fit beside each
+   * other, not both are given them. Throws `SCRATCH_FULL` or `SCRATCH_EXCEEDS_DISK`.
    */
-  #checkFreeSpace(path: string, sizeBytes: number): void {
+  #set(path: string, sizeBytes: number): void {
+    const before = this.#reserved.get(path);
+    this.#reserved.set(path, sizeBytes);
+    try {
+      this.#tell();
+      this.#checkFreeSpace();
+    } catch (error) {
+      if (before === undefined) this.#reserved.delete(path);
+      else this.#reserved.set(path, before);
+      this.#tell();
+      throw error;
+    }
+  }
+
+  #tell(): void {
+    const sum = sumOf([...this.#reserved.values()]);
+    const told = sum === 0 ? null : join(this.#folder, `${RESERVED}${sum}`);
+    if (told !== null && this.#told !== null) renameSync(this.#told, told);
+    else if (told !== null) writeFileSync(told, '', { mode: 0o600 });
+    else if (this.#told !== null) rmSync(this.#told);
+    this.#told = told;
+  }
+
+  /**
+   * File systems of unknown size (some network file systems) report no blocks and are not checked. Bytes that other inputs have
+   * written count as free and reserved in the error: they are free when those end.
+   */
+  #checkFreeSpace(): void {
     const { blocks, bavail, bsize } = statfsSync(this.#folder);
     if (blocks === 0) return;
-    let neededBytes = Math.max(sizeBytes - writtenBytes(path), 0);
-    for (const [other, reservedBytes] of this.#reserved) {
-      if (other !== path) neededBytes += Math.max(reservedBytes - writtenBytes(other), 0);
-    }
-    const [freeBytes, totalBytes] = [bavail * bsize, blocks * bsize];
-    if (neededBytes + FREE_SPACE_MARGIN_BYTES <= freeBytes) return;
+    const unwritten = [...this.#reserved].map(([path, bytes]) => Math.max(bytes - writtenBytes(path), 0));
+    const neededBytes = sumOf(unwritten);
+    const [unusedBytes, totalBytes] = [bavail * bsize, blocks * bsize];
+    const others = spacesIn(this.#location).filter(({ path }) => path !== this.#folder);
+    const toldBytes = sumOf(others.map((space) => space.toldBytes));
+    // To look what others have written takes longer.
+    if (neededBytes + FREE_SPACE_MARGIN_BYTES + toldBytes <= unusedBytes) return;
+    const held = others.map((space) => ({ ...space, writtenBytes: writtenBytes(space.path) }));
+    const freeBytes = unusedBytes + sumOf(held.map((space) => space.writtenBytes));
+    const reservedBytes = sumOf(held.map((space) => Math.max(space.toldBytes, space.writtenBytes)));
+    if (neededBytes + FREE_SPACE_MARGIN_BYTES + reservedBytes <= freeBytes) return;
     if (neededBytes > totalBytes)
       throw new AppError('SCRATCH_EXCEEDS_DISK', { path: this.#folder, neededBytes, totalBytes });
-    throw new AppError('SCRATCH_FULL', { path: this.#folder, neededBytes, freeBytes });
+    throw new AppError('SCRATCH_FULL', { path: this.#folder, neededBytes, freeBytes, reservedBytes });
+  }
+}
+
+/** Returns the scratch spaces of the service, with the bytes that each has reserved. */
+function spacesIn(location: ScratchLocation): readonly { readonly path: string; readonly toldBytes: number }[] {
+  return namesOfSpaces(location).map((name) => {
+    const path = join(location.dir, name);
+    const told = namesIn(path).find((inside) => inside.startsWith(RESERVED));
+    return { path, toldBytes: Number(told?.slice(RESERVED.length) ?? 0) };
+  });
+}
+
+function sumOf(numbers: readonly number[]): number {
+  return numbers.reduce((sum, each) => sum + each, 0);
+}
+
+function namesOfSpaces(location: ScratchLocation): string[] {
+  const prefix = scratchPrefixOf(location);
+  return namesIn(location.dir).filter((name) => name.startsWith(prefix));
+}
+
+/** Returns the names in a folder; none where it is not there. */
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return [];
+    throw error;
   }
 }
 
@@ -148,14 +208,7 @@ export class ScratchSpace {
  * the removed paths.
  */
 export async function clearScratchSpaces(location: ScratchLocation, key?: StagingKey): Promise<string[]> {
-  const names = await readdir(location.dir).catch((error: unknown) => {
-    if (systemErrorCode(error) === 'ENOENT') return [];
-    throw error;
-  });
-  const prefix = scratchPrefixOf(location);
-  const own = names.filter((name) =>
-    key === undefined ? name.startsWith(prefix) : name === scratchNameOf(location, key),
-  );
+  const own = namesOfSpaces(location).filter((name) => key === undefined || name === scratchNameOf(location, key));
   for (const name of own) await rm(join(location.dir, name), { recursive: true, force: true });
   return own.map((name) => join(location.dir, name));
 }
@@ -167,21 +220,6 @@ function scratchNameOf(location: ScratchLocation, { jobId, inputIndex, attempt }
 
 function scratchPrefixOf({ dataDir }: ScratchLocation): string {
   return `attestream-${createHash('sha256').update(dataDir).digest('hex').slice(0, 8)}-`;
-}
-
-/** Returns the bytes of a file or folder that are on the disk already, and so no longer free. */
-function writtenBytes(path: string): number {
-  const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats === undefined) return 0;
-  const inside = stats.isDirectory() ? readdirSync(path, { recursive: true, encoding: 'utf8' }) : [];
-  return inside.reduce(
-    (sum, name) => sum + bytesOf(statSync(join(path, name), { throwIfNoEntry: false })),
-    bytesOf(stats),
-  );
-}
-
-function bytesOf(stats: Stats | undefined): number {
-  return (stats?.blocks ?? 0) * STAT_BLOCK_BYTES;
 }
 
 /** Makes a folder of a reservation, and those above it. Throws `SCRATCH_UNUSABLE`. */
@@ -215,7 +253,7 @@ export async function openScratchFile(
   return new ScratchSource(file, await openOwnFile(file.path, named.name), named);
 }
 
-async function translated<T>(path: string, step: () => Promise<T>): Promise<T> {
+async function translated<T>(path: string, step: () => Promise<T> | T): Promise<T> {
   try {
     return await step();
   } catch (cause) {

@@ -177,12 +177,13 @@ function logRequests(app: FastifyInstance): void {
     reply.headers({ ...COMMON_HEADERS, 'X-Request-Id': request.id });
   });
   app.addHook('onResponse', async (request, reply) => {
-    const { method, routeOptions, caller } = request;
+    const { method, routeOptions, caller, failure } = request;
     const line = {
       method,
       path: pathOf(request.url),
       ...(caller?.name != null && { caller: caller.name }),
       status: reply.statusCode,
+      ...(failure !== null && { reason: failure }),
       ms: Math.round(reply.elapsedTime),
     };
     if (routeOptions.logLevel === 'warn') request.log.debug(line, 'request');

@@ -1,4 +1,4 @@
-import { statfsSync } from 'node:fs';
+import { statfsSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { ByteSink } from '#bytes/byte-sink.ts';
 import type { LocalSource } from '#bytes/byte-source.ts';
@@ -133,8 +133,11 @@ export class LocalSink implements OutputSink {
     );
   }
 
-  /** Records and creates a staging. `refuse` throws for entries at the destination that must not be replaced. */
-  async #stage<Sink>(
+  /**
+   * Records and creates a staging, and then looks what others have reserved: of two that do not fit beside each other, not both
+   * go on. `refuse` throws for entries at the destination that must not be replaced.
+   */
+  async #stage<Sink extends Pick<ByteSink, 'discard'>>(
     destination: string,
     sizeBytes: number,
     key: StagingKey,
@@ -145,13 +148,15 @@ export class LocalSink implements OutputSink {
     signal.throwIfAborted();
     const name = basename(destination);
     const folder = await this.#prepare(destination, sizeBytes, key, refuse);
+    let note: string;
+    let sink: Sink;
     try {
       const stagedName = stagedNameOf(destination, key, this.#stagingSecret);
-      const note = await this.#journal.note(join(folder.path, stagedName), key);
+      note = await this.#journal.note(join(folder.path, stagedName), key, sizeBytes);
       const forget = () => this.#journal.erase(note);
       const isCached = this.#isCached(sizeBytes);
       try {
-        return await create({ destination, folder, name, stagedName, isCached, forget }, note);
+        sink = await create({ destination, folder, name, stagedName, isCached, forget }, note);
       } catch (error) {
         await forget();
         throw error;
@@ -160,6 +165,24 @@ export class LocalSink implements OutputSink {
       await folder.close();
       throw error;
     }
+    try {
+      await withOutputErrors(destination, () => this.#leaveReserved(note, destination, folder.self, sizeBytes));
+      return sink;
+    } catch (error) {
+      await sink.discard();
+      throw error;
+    }
+  }
+
+  /** Throws `OUTPUT_DISK_FULL` where a staging does not fit beside what others have reserved. */
+  async #leaveReserved(note: string, destination: string, folder: string, sizeBytes: number): Promise<void> {
+    const space = spaceOf(folder);
+    if (space === null) return;
+    const spareBytes = space.freeBytes - FREE_SPACE_MARGIN_BYTES - sizeBytes;
+    const reservedBytes = await this.#journal.reservedByOthers(note, statSync(folder).dev, spareBytes);
+    if (reservedBytes <= Math.max(0, spareBytes)) return;
+    const { freeBytes } = space;
+    throw new AppError('OUTPUT_DISK_FULL', { path: destination, neededBytes: sizeBytes, freeBytes, reservedBytes });
   }
 
   get #stagingSecret(): Buffer {
@@ -210,15 +233,18 @@ export class LocalSink implements OutputSink {
   }
 }
 
-/**
- * Throws `OUTPUT_DISK_FULL` or `OUTPUT_EXCEEDS_DISK`. File systems that do not know their size (some network file systems) report no blocks at
- * all, and are not judged.
- */
+/** Throws `OUTPUT_DISK_FULL` or `OUTPUT_EXCEEDS_DISK`. */
 async function checkFreeSpace(destination: string, folder: string, sizeBytes: number): Promise<void> {
-  const { blocks, bavail, bsize } = statfsSync(folder);
-  const [freeBytes, totalBytes] = [bavail * bsize, blocks * bsize];
-  if (blocks === 0 || sizeBytes + FREE_SPACE_MARGIN_BYTES <= freeBytes) return;
+  const space = spaceOf(folder);
+  if (space === null || sizeBytes + FREE_SPACE_MARGIN_BYTES <= space.freeBytes) return;
+  const { freeBytes, totalBytes } = space;
   if (sizeBytes > totalBytes)
     throw new AppError('OUTPUT_EXCEEDS_DISK', { path: destination, neededBytes: sizeBytes, totalBytes });
-  throw new AppError('OUTPUT_DISK_FULL', { path: destination, neededBytes: sizeBytes, freeBytes });
+  throw new AppError('OUTPUT_DISK_FULL', { path: destination, neededBytes: sizeBytes, freeBytes, reservedBytes: 0 });
+}
+
+/** Returns the space of a file system, in bytes; null where it is not known: some network file systems report no blocks. */
+function spaceOf(folder: string): { readonly freeBytes: number; readonly totalBytes: number } | null {
+  const { blocks, bavail, bsize } = statfsSync(folder);
+  return blocks === 0 ? null : { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
 }

@@ -7,12 +7,14 @@ import {
   openSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeSync,
 } from 'node:fs';
 import { readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { isStagedName, type StagingKey } from '#bytes/staged-name.ts';
+import { writtenBytes } from '#bytes/written-bytes.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
 import { FolderHandle, syncFolder } from './local/folder-handle.ts';
 import { finishFollowing, recoverReplacement, removeEntry } from './local/staged-entries.ts';
@@ -59,14 +61,12 @@ export class StagingJournal {
     this.#spareFolder = spareFolderOf(dataDir);
   }
 
-  /** Notes a file or folder that is about to be staged. Returns the note, for `erase`. */
-  async note(stagedPath: string, key: StagingKey): Promise<string> {
-    const note = join(
-      this.#folder,
-      `${notePrefixOf(key)}${basename(stagedPath)
-        .replace(/^\.attestream-/, '')
-        .slice(0, 8)}`,
-    );
+  /** Notes a file or folder of so many bytes that is about to be staged. Returns the note, for `erase`. */
+  async note(stagedPath: string, key: StagingKey, sizeBytes: number): Promise<string> {
+    const id = basename(stagedPath)
+      .replace(/^\.attestream-/, '')
+      .slice(0, 8);
+    const note = join(this.#folder, `${notePrefixOf(key)}${id}-${sizeBytes}`);
     const spare = this.#spares.pop() ?? join(this.#spareFolder, randomUUID());
     const write = () => {
       writeNote(spare, stagedPath);
@@ -102,6 +102,27 @@ export class StagingJournal {
     rmSync(note + FOLLOWING_ENDING, { force: true });
     symlinkSync(join(first.path, first.identity), note + FOLLOWING_ENDING);
     await this.noteReplacement(note, realDestination);
+  }
+
+  /**
+   * Returns the bytes that other stagings of this node have reserved on a file system, by its number, and not written. Where
+   * `freeBytes` hold all that they reserved, whatever was written, that is returned: to look at each takes longer.
+   */
+  async reservedByOthers(own: string, device: number, freeBytes: number): Promise<number> {
+    const names = (await noteNamesIn(this.#folder)).filter((name) => isNote(name) && name !== basename(own));
+    const isOwn = (name: string) => name.startsWith(basename(own).replace(/\d+$/, ''));
+    // The staging takes the place of one that the same attempt left, perhaps of another size.
+    for (const name of names.filter(isOwn)) await eraseNote(join(this.#folder, name));
+    const others = names.filter((name) => !isOwn(name));
+    const atMost = others.reduce((sum, name) => sum + sizeIn(name), 0);
+    if (atMost <= freeBytes) return atMost;
+    const unwritten = others.map(async (name) => {
+      const path = stagedPathIn((await textOf(join(this.#folder, name))) ?? '');
+      // One that has its own name by now is written.
+      const isStaged = path !== '' && statSync(path, { throwIfNoEntry: false })?.dev === device;
+      return isStaged ? Math.max(sizeIn(name) - writtenBytes(path), 0) : 0;
+    });
+    return (await Promise.all(unwritten)).reduce((sum, bytes) => sum + bytes, 0);
   }
 
   /** Removes a note, or keeps its file for a later one. Safe to call again. */
@@ -179,6 +200,11 @@ export async function recoverStagings(dataDir: string, key?: StagingKey): Promis
   }
   if (failures.length > 0) throw new AggregateError(failures);
   return removed;
+}
+
+/** Returns the size of what is staged, by the name of its note; 0 for a note of an older release. */
+function sizeIn(name: string): number {
+  return Number(/-[\da-f]{8}-(\d+)$/.exec(name)?.[1] ?? 0);
 }
 
 function isNote(name: string): boolean {

@@ -259,8 +259,8 @@ export class SignerSupervisor {
         if ('identity' in answer) this.#tellOfLostKey(answer.identity);
         return;
       }
-      const { message: problem } = AppError.fromData(answer.error);
-      this.#options.log.error({ problem }, 'the signer process cannot load the signing identity');
+      const { reason, message: problem } = AppError.fromData(answer.error);
+      this.#options.log.error({ reason, problem }, 'the signer process cannot load the signing identity');
       child.kill(`because it cannot load the signing identity`);
     } catch (error) {
       // The system gives no process now, for want of memory or descriptors.

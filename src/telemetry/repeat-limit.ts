@@ -13,7 +13,7 @@ interface Repeats {
 /**
  * Limits warnings and errors of the same cause to one line in each interval, however many inputs and requests meet it. The first
  * is written at once; the others of an interval are written at its end as one line, the last of them with `repeats`, their number.
- * One that names a job or a request is kept in the log as `info`. Lines without a known cause are not limited.
+ * One that names a job is kept in the log as `info`; requests have lines of their own. Lines without a known cause are not limited.
  */
 export function limitRepeats(log: Log, intervalMs: number = INTERVAL_MS): Log {
   const open = new Map<string, Repeats>();
@@ -26,7 +26,7 @@ export function limitRepeats(log: Log, intervalMs: number = INTERVAL_MS): Log {
     if (repeats !== undefined) {
       repeats.count += 1;
       repeats.last = last;
-      if ('job_id' in fields || 'request_id' in fields) log.info(fields, message);
+      if ('job_id' in fields) log.info(fields, message);
       return;
     }
     log[level](fields, message);

@@ -1,9 +1,20 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { FolderProbes } from '#bytes/folder-probe.ts';
-import { Launcher } from '#processes/launcher.ts';
+import { Launcher, type LaunchOptions } from '#processes/launcher.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+
+/** Counts processes, and has them answer with the number of times that each was asked. */
+class CountingLauncher extends Launcher {
+  processes = 0;
+
+  override launch(_entry: URL, options: LaunchOptions) {
+    this.processes += 1;
+    return super.launch(new URL('./counting-probe.ts', import.meta.url), options);
+  }
+}
 
 describe('a probe of a folder', () => {
   test('has the same answer for all who ask at once', async () => {
@@ -17,5 +28,23 @@ describe('a probe of a folder', () => {
     );
     assert.deepEqual(first, second);
     assert.deepEqual(first?.slice(0, 2), [null, null]);
+  });
+
+  test('takes one process, however often it is asked for', async () => {
+    const launcher = new CountingLauncher();
+    const probes = new FolderProbes(launcher);
+    const answers: (string | null)[] = [];
+    for (let times = 0; times < 20; times += 1)
+      answers.push(await probes.problemOf({ folder: '/', write: false, wasMounted: false }));
+    assert.deepEqual([answers.at(-1), launcher.processes], ['20', 1]);
+  });
+
+  test('begins after it was asked for, and is shared by all who ask before it begins', async () => {
+    const probes = new FolderProbes(new CountingLauncher());
+    const use = { folder: '/', write: false, wasMounted: false };
+    const first = probes.problemOf(use);
+    await setImmediate();
+    const later = Array.from({ length: 100 }, () => probes.problemOf(use));
+    assert.deepEqual([await first, ...new Set(await Promise.all(later))], ['1', '2']);
   });
 });

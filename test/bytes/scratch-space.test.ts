@@ -14,6 +14,7 @@ import { MemorySource } from '../support/memory-source.ts';
 import { openSmallDisk } from '../support/small-disk.ts';
 import { byteSourceContract } from './byte-source-contract.ts';
 
+const MIB = 1024 * 1024;
 const never = new AbortController().signal;
 const key = { jobId: 'job', inputIndex: 0, attempt: 1 };
 let dir: string;
@@ -41,7 +42,7 @@ describe('a scratch space', () => {
     await writeFile(join(folder.path, 'a'), 'a');
     const [space] = readdirSync(dir);
     assert.equal(statSync(join(dir, space as string)).mode & 0o077, 0);
-    assert.equal(readdirSync(join(dir, space as string)).length, 3);
+    assert.equal(readdirSync(join(dir, space as string)).length, 4);
     await scratch.remove();
     assert.deepEqual(readdirSync(dir), []);
   });
@@ -74,6 +75,29 @@ describe('a scratch space', () => {
     first.release();
     second.extend(5 * 1024 * 1024);
     await small.remove();
+  });
+
+  test('keeps the space that other inputs of the node have reserved and not written, until they end', async (t) => {
+    const disk = await openSmallDisk(16 * MIB);
+    t.after(() => disk.cleanUp());
+    const location = { dir: disk.path, dataDir: '/data' };
+    const running = new ScratchSpace(location, key);
+    const later = new ScratchSpace(location, { ...key, attempt: 11 });
+    const first = await running.reserve('first', 2 * MIB);
+    first.extend(8 * MIB);
+    await refuses('SCRATCH_FULL', later.reserve('second', 8 * MIB));
+    await writeFile(first.path, Buffer.alloc(4 * MIB, 1));
+    const refused = await later.reserve('second', 8 * MIB).catch((error: AppError) => error);
+    const { freeBytes, reservedBytes } = (refused as AppError).details as { freeBytes: number; reservedBytes: number };
+    assert.deepEqual([freeBytes > 15 * MIB, reservedBytes], [true, 8 * MIB]);
+    first.release();
+    (await later.reserve('second', 8 * MIB)).release();
+    await running.reserve('third', 8 * MIB);
+    await refuses('SCRATCH_FULL', later.reserve('second', 8 * MIB));
+    await clearScratchSpaces(location, key);
+    await later.reserve('second', 8 * MIB);
+    await later.remove();
+    assert.deepEqual(readdirSync(disk.path), []);
   });
 
   test('names the problem that keeps it from being made', async () => {

@@ -3,8 +3,11 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
+import { Metrics } from '#telemetry/metrics.ts';
+import { UNKNOWN_STATE } from '#telemetry/metrics-state.ts';
 import { serveJobs } from '../http/serve-jobs.ts';
 import { until } from '../support/jobs/test-jobs.ts';
+import { IDLE_NODE } from '../support/jobs/test-telemetry.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { assertAccessible, launchBrowser, openPage } from './browser.ts';
 
@@ -55,7 +58,7 @@ describe('a batch', () => {
     await assertAccessible(page);
     await dialog.getByRole('button', { name: 'Close' }).click();
     await dialog.waitFor({ state: 'detached' });
-    assert.equal(new URL(page.url()).hash, `#/jobs/${id}?group=SOURCE_NOT_FOUND&text=clip-53`);
+    await page.waitForURL(`**/#/jobs/${id}?group=SOURCE_NOT_FOUND&text=clip-53`);
   });
 
   test('is retried for one reason, and says what is wrong with that', async (t) => {
@@ -112,4 +115,31 @@ describe('inputs that wait', () => {
     await server.jobs.cancel(id);
     await page.locator('.waits').waitFor({ state: 'detached' });
   });
+});
+
+test('Status begins with nodes that were lost and disks that are almost full', async (t) => {
+  const server = await serveJobs(t);
+  await using page = await openPage(browser, server.base, '');
+  const metrics = new Metrics({
+    store: async () => UNKNOWN_STATE,
+    node: () => ({
+      ...IDLE_NODE,
+      otherNodes: [
+        { name: 'studio-2, process 7', isAlive: true, seenAtMs: Date.now() },
+        { name: 'studio-3, process 9', isAlive: false, seenAtMs: Date.now() - 60_000 },
+      ],
+    }),
+    disks: () => ({ outputs: { freeBytes: 4e9, sizeBytes: 100e9 }, scratch: { freeBytes: 50e9, sizeBytes: 100e9 } }),
+    version: '0.0.0',
+    operations: [],
+  });
+  await page.route('**/metrics', async (route) => route.fulfill({ body: await metrics.render() }));
+  await page.goto(`${server.base}/#/status`);
+  await page.locator('.charts').getByText('2, 1 lost').waitFor();
+  const attention = page.getByRole('list', { name: 'Needs attention' });
+  await attention.getByText('studio-3, process 9').waitFor();
+  await attention.getByText('The disk of outputs has 4 GB left.').waitFor();
+  assert.equal(await attention.getByRole('listitem').count(), 2);
+  await page.locator('.charts').getByText('50 GB of 100 GB').waitFor();
+  await assertAccessibleInBothThemes(page);
 });

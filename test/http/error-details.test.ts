@@ -142,8 +142,10 @@ describe('a job store that cannot be used just now', () => {
       const { status, code } = await errorOf(reply);
       assert.deepEqual([status, code], [503, 'SERVICE_UNAVAILABLE']);
     }
-    const line = server.logged.map((text) => JSON.parse(text)).find(({ reason }) => reason === 'DATABASE_UNREACHABLE');
-    assert.deepEqual([line.level, line.err.message.includes('nothing listens there')], ['error', true]);
+    const lines = server.logged.map((text) => JSON.parse(text)).filter(({ reason }) => reason === lost.reason);
+    const [failed, request] = ['request failed', 'request'].map((msg) => lines.find((line) => line.msg === msg));
+    assert.deepEqual([failed.level, failed.err.message.includes('nothing listens there')], ['error', true]);
+    assert.deepEqual([request.level, request.status, request.request_id], ['info', 503, failed.request_id]);
   });
 });
 

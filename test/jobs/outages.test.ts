@@ -13,7 +13,8 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const AWAY = new AppError('SIGNATURE_FAILED', { problem: 'it is away' });
 const AMBIGUOUS = new AppError('OUTPUT_FAILED', { path: '/out', problem: 'x' });
-const FULL = new AppError('OUTPUT_DISK_FULL', { path: '/out', neededBytes: 2, freeBytes: 1 });
+const FULL = new AppError('OUTPUT_DISK_FULL', { path: '/out', neededBytes: 2, freeBytes: 1, reservedBytes: 0 });
+const RESERVED = new AppError('OUTPUT_DISK_FULL', { path: '/out', neededBytes: 2, freeBytes: 3, reservedBytes: 2 });
 const FAST = { firstMs: 1, maxMs: 1 };
 
 test('errors of outages do not ask for what the service does by itself', () => {
@@ -109,6 +110,20 @@ describe('an outage', () => {
     outages.passed(['output_folder']);
     await outages.meet(FULL, ['output_folder']);
     assert.deepEqual(outages.bounds([]).withoutDependencies, []);
+  });
+
+  test('does not begin where inputs do not fit beside what others have reserved: each waits as long as it has waited', async () => {
+    const { outages, probed } = outagesOf(new Set());
+    for (const [waitedMs, pauseMs] of [
+      [0, 1_000],
+      [8_000, 8_000],
+      [3_600_000, 30_000],
+    ] as const)
+      assert.deepEqual(await outages.meet(RESERVED, ['output_folder'], waitedMs), {
+        dependency: 'output_folder',
+        pauseMs,
+      });
+    assert.deepEqual([outages.bounds([]).withoutDependencies, probed], [[], []]);
   });
 
   test('ends with one input that goes first, then twice as many with each that succeeds', async () => {

@@ -24,7 +24,7 @@ describe('what became of an input is told with names of the interface', () => {
 
   test('without what is inside the deployment', () => {
     for (const error of [
-      new AppError('SCRATCH_FULL', { path: '/srv/inside/scratch', neededBytes: 2, freeBytes: 1 }),
+      new AppError('SCRATCH_FULL', { path: '/srv/inside/scratch', neededBytes: 2, freeBytes: 1, reservedBytes: 0 }),
       new AppError('OUTPUT_LINK_DANGLING', { path: '/out/a', target: '/mnt/inside' }),
       new AppError('SIGNATURE_FAILED', { problem: 'no such device: /run/inside.sock' }),
     ]) {

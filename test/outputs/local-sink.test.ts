@@ -226,6 +226,33 @@ describe('a disk without room', () => {
     }
   });
 
+  test('keeps the bytes that other outputs of the node have reserved and not written, until they end', async () => {
+    const disk = await openSmallDisk(16 * MIB);
+    try {
+      // Two workers: each knows of the other by the journal alone.
+      const [one, other] = [1, 2].map(() => new LocalSink({ baseDir: disk.path, dataDir })) as [LocalSink, LocalSink];
+      const [a, b] = ['a.mp4', 'b.mp4'].map((name) => one.fileDestination(null, name)) as [string, string];
+      const later = { ...key, inputIndex: 1 };
+      const stageLater = (sizeBytes: number) => other.stageFile(b, sizeBytes, later, never);
+      const running = await one.stageFile(a, 8 * MIB, key, never);
+      await refuses('OUTPUT_DISK_FULL', () => stageLater(8 * MIB));
+      await refuses('OUTPUT_DISK_FULL', () => other.stageFolder(b, 8 * MIB, later, never));
+      await (await stageLater(6 * MIB)).discard();
+      await running.write(Buffer.alloc(4 * MIB), 0, never);
+      await (await stageLater(6 * MIB)).discard();
+      await running.discard();
+      await (await stageLater(8 * MIB)).discard();
+
+      await one.stageFolder(a, 8 * MIB, key, never);
+      await refuses('OUTPUT_DISK_FULL', () => stageLater(8 * MIB));
+      await recoverStagings(dataDir, key);
+      await (await stageLater(8 * MIB)).discard();
+      await nothingStaged();
+    } finally {
+      await disk.cleanUp();
+    }
+  });
+
   test('fails the write that no longer fits, and leaves nothing', async () => {
     const disk = await openSmallDisk(4 * MIB);
     try {

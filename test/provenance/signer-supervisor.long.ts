@@ -13,6 +13,7 @@ import { MAX_PENDING_REQUESTS } from '#provenance/signer-protocol.ts';
 import { SignerSupervisor } from '#provenance/signer-supervisor.ts';
 import { DEFAULT_IDENTITY } from '#provenance/signing-identity.ts';
 import { checkIdentity } from '#provenance/start-signer.ts';
+import { limitRepeats } from '#telemetry/repeat-limit.ts';
 import { keptLog } from '../support/jobs/test-jobs.ts';
 import { isRunning } from '../support/processes.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -69,6 +70,21 @@ describe('a signer in a process of its own', () => {
       process.kill(signer.pid ?? 0, 'SIGKILL');
       assert.equal((await Promise.all(asked)).length, 200);
     }
+  });
+
+  test('that dies again and again is one warning a minute', async (t) => {
+    const log = keptLog();
+    const signer = await startedSigner(t, await configOf(temporaryFolder()), { log: limitRepeats(log) });
+    const client = await clientOf(t, signer);
+    for (let round = 0; round < 3; round += 1) {
+      await client.sign(DATA);
+      process.kill(signer.pid ?? 0, 'SIGKILL');
+    }
+    await client.sign(DATA);
+    assert.deepEqual(
+      log.lines.map(({ level, message }) => [level, message]),
+      [['warn', 'the signer process exited and is restarted']],
+    );
   });
 
   test('is replaced when it hangs, and answers what it was asked meanwhile', async (t) => {

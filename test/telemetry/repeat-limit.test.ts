@@ -51,6 +51,20 @@ describe('warnings and errors of the same cause', () => {
     );
   });
 
+  test('are left out where they name a request, whose own line has the reason', () => {
+    const log = keptLog();
+    const limited = limitRepeats(log);
+    for (const request_id of ['a', 'b', 'c']) limited.error({ request_id, ...AWAY }, 'request failed');
+    mock.timers.tick(60_000);
+    assert.deepEqual(
+      log.lines.map(({ level, fields }) => [level, 'repeats' in fields && fields.repeats]),
+      [
+        ['error', false],
+        ['error', 2],
+      ],
+    );
+  });
+
   test('are told apart by the dependency, and not limited without a cause', () => {
     const log = keptLog();
     const limited = limitRepeats(log);

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, statSync, unlinkSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, mkdirSync, opendirSync, openSync, statSync, unlinkSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { problemOf } from '#errors/system-problem.ts';
 import { serveParent, tellParent } from '#processes/parent.ts';
 import type { FolderAnswer, FolderProbe } from '../folder-probe.ts';
 
-// The process behind `FolderProbes`: uses one folder.
+// A process behind `FolderProbes`: uses one folder, each time that it is asked.
 
 serveParent((probe: FolderProbe) => tellParent({ answer: { problem: problemIn(probe) } satisfies FolderAnswer }));
 
@@ -16,7 +16,7 @@ function problemIn({ folder, write, wasMounted }: FolderProbe): string | null {
   try {
     if (wasMounted && !isMountPoint(folder)) return 'the file system that was mounted there is not mounted any more';
     if (write) writeAndDelete(folder);
-    else readdirSync(folder);
+    else readFirstEntry(folder);
     return null;
   } catch (error) {
     return problemOf(error);
@@ -25,6 +25,16 @@ function problemIn({ folder, write, wasMounted }: FolderProbe): string | null {
 
 function isMountPoint(folder: string): boolean {
   return statSync(folder).dev !== statSync(dirname(folder)).dev;
+}
+
+/** Lists no more of the folder: it may have 100,000 entries. */
+function readFirstEntry(folder: string): void {
+  const entries = opendirSync(folder);
+  try {
+    entries.readSync();
+  } finally {
+    entries.closeSync();
+  }
 }
 
 /** Makes the folder where it is missing, as whoever writes into it does. */

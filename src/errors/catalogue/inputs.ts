@@ -215,10 +215,10 @@ export const inputErrors = {
     ({ path }) =>
       `The server does not list what is in "${path}". Submit the address of a playlist or MPD instead; operations with params.playlist_pattern also find it by that, without wildcards.`,
   ),
-  SCRATCH_FULL: entry<{ path: string; neededBytes: number; freeBytes: number }>(
+  SCRATCH_FULL: entry<{ path: string; neededBytes: number; freeBytes: number; reservedBytes: number }>(
     'PROCESSING_FAILED',
-    ({ path, neededBytes, freeBytes }) =>
-      `The input has to lie on the host of the service while it is worked on, which takes ${neededBytes} bytes and 1 MiB to spare, and there are ${freeBytes} free at "${path}". The operator frees disk space, or moves jobs.scratch_dir.`,
+    ({ path, neededBytes, freeBytes, reservedBytes }) =>
+      `The input has to lie on the host of the service while it is worked on, which takes ${neededBytes} bytes and 1 MiB to spare, and there are ${freeBytes} free at "${path}", of which ${reservedBytes} are reserved for other inputs. The operator frees disk space, or moves jobs.scratch_dir.`,
     {
       class: 'outage',
       dependencies: ['scratch_folder'],

@@ -67,10 +67,10 @@ export const placementErrors = {
     ({ path }) =>
       `The output cannot be written: "${path}" is to be a folder, and is a file or a link. Remove it or choose another location.`,
   ),
-  OUTPUT_DISK_FULL: entry<{ path: string; neededBytes: number; freeBytes: number }>(
+  OUTPUT_DISK_FULL: entry<{ path: string; neededBytes: number; freeBytes: number; reservedBytes: number }>(
     'PROCESSING_FAILED',
-    ({ path, neededBytes, freeBytes }) =>
-      `"${path}" needs ${neededBytes} bytes and 1 MiB to spare, and its file system has ${freeBytes} free. The operator frees disk space.`,
+    ({ path, neededBytes, freeBytes, reservedBytes }) =>
+      `"${path}" needs ${neededBytes} bytes and 1 MiB to spare, and its file system has ${freeBytes} free, of which ${reservedBytes} are reserved for other outputs. The operator frees disk space.`,
     { class: 'outage', dependencies: ['output_folder'] },
   ),
   FOLDER_HANGS: entry<{ problem: string }>(

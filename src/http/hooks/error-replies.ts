@@ -5,6 +5,13 @@ import { AppError } from '#errors/app-error.ts';
 import type { ApiErrorCode } from '#errors/entry.ts';
 import type { Log } from '#telemetry/logger.ts';
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The reason for which the deployment is at fault that the request fails; null where it is not. */
+    failure: string | null;
+  }
+}
+
 /** The HTTP status of each code of the error table. */
 const STATUS_OF_CODE: Readonly<Record<ApiErrorCode, number>> = {
   VALIDATION_FAILED: 400,
@@ -35,6 +42,7 @@ const RETRY_AFTER_SECONDS = 5;
 
 /** Answers every error of the app with the error body, and logs what nobody foresaw. */
 export function answerErrors(app: FastifyInstance, log: Log): void {
+  app.decorateRequest('failure', null);
   app.setErrorHandler((error: Error, request, reply) => {
     const known = foreseen(error, request);
     logError(known, error, request, log);
@@ -54,6 +62,7 @@ export function answerFrameworkError(error: FastifyError, request: FastifyReques
 function logError(error: AppError, origin: Error, request: FastifyRequest, log: Log): void {
   const { code, reason } = error;
   const isOurs = STATUS_OF_CODE[code] === 500 || error.isOperational;
+  if (isOurs) request.failure = reason;
   if (request.socket.destroyed) request.log.info('the client hung up before it was answered');
   else if (isOurs) log.error({ request_id: request.id, err: origin, reason }, 'request failed');
   else request.log.info({ reason, ...locationOf(error) }, 'request refused');

@@ -12,6 +12,12 @@ const HOUR_MS = 3_600_000;
 /** The pause of an input that does not fit on a disk that has room for others. */
 const FIT_PAUSE_MS = 30_000;
 
+/**
+ * The least pause of an input that fits, but not beside what others have reserved. It grows with the time that it has waited: the
+ * others soon end, or not for long.
+ */
+const MIN_RESERVED_PAUSE_MS = 1_000;
+
 /** The pause of an input whose operation this release does not have, in which another node can take it. */
 const HAND_OVER_PAUSE_MS = 2_000;
 
@@ -76,14 +82,14 @@ export class Outages {
 
   /**
    * Judges the failure of an input. Returns the dependency that it waits for; null where its failure is none of a dependency.
-   * An error that may be the request's own fault is an outage where a probe fails, too.
+   * An error that may be the request's own fault is an outage where a probe fails, too. `waitedMs`: how long the input has waited.
    */
-  async meet(error: AppError, needs: readonly string[]): Promise<Meeting | null> {
+  async meet(error: AppError, needs: readonly string[], waitedMs = 0): Promise<Meeting | null> {
     const causes = causesOf(error, needs);
     const isSure = error.class === 'outage';
     // Another node may have it. Nothing on this one changes that.
     if (error.reason === 'OPERATION_UNKNOWN') return { dependency: 'operation', pauseMs: HAND_OVER_PAUSE_MS };
-    if (isSure && 'neededBytes' in error.details) return await this.#meetFullDisk(error, causes);
+    if (isSure && 'neededBytes' in error.details) return await this.#meetFullDisk(error, causes, waitedMs);
     const away = causes.find((dependency) => this.#open.get(dependency)?.allowed === 0);
     const only = isSure && causes.length === 1 ? causes[0] : undefined;
     const cause = away ?? only ?? (await this.#firstFailing(causes)) ?? (isSure ? causes[0] : undefined);
@@ -161,8 +167,11 @@ export class Outages {
    * An input that does not fit waits by itself while smaller ones do. A second one that does not fit, with none that did in between,
    * begins an outage, although the file of a probe fits: it waits by itself, too, so that the next trial is another input's.
    */
-  async #meetFullDisk(error: AppError, [dependency]: readonly string[]): Promise<Meeting | null> {
+  async #meetFullDisk(error: AppError, causes: readonly string[], waitedMs: number): Promise<Meeting | null> {
+    const [dependency] = causes;
     if (dependency === undefined) return null;
+    if (fitsAlone(error))
+      return { dependency, pauseMs: Math.min(Math.max(waitedMs, MIN_RESERVED_PAUSE_MS), FIT_PAUSE_MS) };
     if ((await this.#problemOf(dependency)) !== null) return this.#begin(dependency, error);
     if (this.#unfit.has(dependency)) this.#begin(dependency, error);
     this.#unfit.add(dependency);
@@ -238,6 +247,12 @@ export class Outages {
 
 const BUCKETS: ReadonlySet<DependencyKind> = new Set(['input_bucket', 'output_bucket']);
 const MAY_HANG: ReadonlySet<DependencyKind> = new Set([...BUCKETS, 'input_folder', 'output_folder', 'scratch_folder']);
+
+/** Tells whether an input did not fit only because of what others have reserved. */
+function fitsAlone({ details }: AppError): boolean {
+  const { neededBytes, freeBytes, reservedBytes } = details as Readonly<Record<string, number>>;
+  return (reservedBytes ?? 0) > 0 && (neededBytes ?? 0) <= (freeBytes ?? 0);
+}
 
 /** Nothing is held back any more when more inputs than this could try at once. */
 const MAX_TRIALS = 8;

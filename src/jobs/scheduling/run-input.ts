@@ -122,10 +122,12 @@ export class InputRunner {
   /** Returns how an input is handed in that met an outage; null where it met none, or has waited for too long. */
   async #waitingFor(error: AppError | null, lease: LeasedInput): Promise<ReleasedInput | null> {
     const { outages, retriesOutages } = this.#options;
-    const met = error === null || retriesOutages ? null : await outages.meet(error, lease.needs);
-    if (error === null || met === null) return null;
-    const { dependency, pauseMs } = met;
+    if (error === null || retriesOutages) return null;
     const now = new Date();
+    const waitedMs = lease.waiting === null ? 0 : now.getTime() - Date.parse(lease.waiting.since);
+    const met = await outages.meet(error, lease.needs, waitedMs);
+    if (met === null) return null;
+    const { dependency, pauseMs } = met;
     const since = lease.waiting?.dependency === dependency ? lease.waiting.since : now.toISOString();
     if (outages.isOverdue(since)) return null;
     const needs = lease.needs.includes(dependency) ? lease.needs : [...lease.needs, dependency];

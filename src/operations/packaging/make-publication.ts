@@ -80,7 +80,8 @@ export function contextInScratch<Context extends Omit<MakingContext, 'diskFull'>
   { localPath: path }: PackagedFolder,
 ): Context & MakingContext {
   const neededBytes = sizeOfSources(task);
-  return { ...context, diskFull: (freeBytes) => new AppError('SCRATCH_FULL', { path, neededBytes, freeBytes }) };
+  const details = { path, neededBytes, reservedBytes: 0 };
+  return { ...context, diskFull: (freeBytes) => new AppError('SCRATCH_FULL', { ...details, freeBytes }) };
 }
 
 /**

@@ -112,7 +112,8 @@ const steps: Readonly<Record<string, Step>> = {
     if (existsSync(file)) throw new AppError('OUTPUT_FAILED', { path: file, problem: 'it is away' });
   },
   'fit-unless': (file) => {
-    if (existsSync(file)) throw new AppError('OUTPUT_DISK_FULL', { path: file, neededBytes: 2, freeBytes: 1 });
+    if (existsSync(file))
+      throw new AppError('OUTPUT_DISK_FULL', { path: file, neededBytes: 2, freeBytes: 1, reservedBytes: 0 });
   },
   'fail-times': async (argument) => {
     const [times, file = ''] = argument.split(' ');
