@@ -1,4 +1,4 @@
-/** Exit codes of `attestream`. Where several apply: interrupted, then usage, then a failed input, then a bad verdict. */
+/** Exit codes of `attestream`. The first of these that applies: interrupted, then usage, then a failed input, then a bad verdict. */
 export const EXIT = {
   ok: 0,
   /** An input failed. */

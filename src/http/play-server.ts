@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import files from '@fastify/static';
-import Fastify, { type FastifyInstance } from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyPluginAsync } from 'fastify';
 import { isSameOrInside } from '#bytes/path-overlap.ts';
 import { AppError } from '#errors/app-error.ts';
 import { contentTypeOf } from '#outputs/content-type.ts';
@@ -37,13 +37,11 @@ export async function startPlayServer(path: string, log: Log): Promise<PlayServe
   answerUnknownRoutes(app);
   answerErrors(app, log);
   app.addHook('onRequest', async (_request, reply) => void reply.headers(COMMON_HEADERS));
-  await app.register(
-    async (scope) => {
-      await addConsole(scope);
-      await addMedia(scope, entry);
-    },
-    { prefix: secret },
-  );
+  const player: FastifyPluginAsync = async (scope) => {
+    await addConsole(scope);
+    await addMedia(scope, entry);
+  };
+  await app.register(player, { prefix: secret });
   const base = await app.listen({ host: '127.0.0.1', port: 0 });
   const source = encodeURIComponent(`media/${encodeURIComponent(basename(entry))}`);
   return { address: `${base}${secret}/#/play?src=${source}`, close: () => app.close() };

@@ -6,7 +6,7 @@ import { findPackager } from './programs/shaka-packager.ts';
 export interface FoundProgram {
   readonly name: string;
   readonly path: string | null;
-  /** What is missing without it, and the remedy; for people. */
+  /** The features that are missing without it, and the remedy; for people. */
   readonly problem: string | null;
   /** False where only some inputs need it. */
   readonly isNeeded: boolean;
