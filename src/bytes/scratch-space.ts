@@ -147,7 +147,7 @@ export class ScratchSpace {
     const told = sum === 0 ? null : join(this.#folder, `${RESERVED}${sum}`);
     if (told !== null && this.#told !== null) renameSync(this.#told, told);
     else if (told !== null) writeFileSync(told, '', { mode: 0o600 });
-    else if (this.#told !== null) rmSync(this.#told);
+    else if (this.#told !== null) rmSync(this.#told, { force: true });
     this.#told = told;
   }
 
