@@ -3,7 +3,6 @@ import { AppError } from '#errors/app-error.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import type { MediaLayout } from '../format-handler.ts';
 import type { ByteRange } from '../manifest-element.ts';
-import { auxiliaryOfFragment, auxiliaryOfTrack } from './auxiliary-information.ts';
 import {
   BOX_HEADER_SIZE_BYTES,
   BOX_ID_SIZE_BYTES,
@@ -25,7 +24,6 @@ import {
   type MediaRange,
   readDefaultSizes,
   runsOf,
-  untilMalformed,
 } from './media-boxes.ts';
 import type { MerkleBox } from './merkle-box.ts';
 import {
@@ -161,7 +159,6 @@ async function readFragment(
   const moof = await readWholeBox(name, window, header, MAX_MOOF_SIZE_BYTES);
   addFragmentOffsets(moof, offsets);
   for (const run of runsOf(moof, defaults)) addRun(run, runs);
-  for (const auxiliary of untilMalformed(auxiliaryOfFragment(moof))) addRun(auxiliary, runs);
   return strayTableIn(moof);
 }
 
@@ -260,7 +257,6 @@ function readMovie(
     const isInFile = addTrackOffsets(trak, offsets);
     if (!isInFile) externalTracks.push(trak);
     if (isInFile || hasAddress(trak)) for (const chunk of chunksOf(trak, track.handlerType)) media.add(chunk);
-    for (const auxiliary of untilMalformed(auxiliaryOfTrack(trak))) media.add(auxiliary);
     for (const meta of metadataIn(trak)) addItemOffsets(meta, offsets);
   }
 }

@@ -25,7 +25,7 @@ const PCM_WIDTHS = new Map(
 /** Widths in bits that `stz2` and `stsz` have for a size. */
 const SAMPLE_SIZE_BITS = [4, 8, 16, 32];
 /** Flags of `tfhd` (ISO/IEC 14496-12 §8.8.7) and `trun` (§8.8.8), each with the width of its field in bytes. */
-export const HAS_BASE_DATA_OFFSET = 0x01;
+const HAS_BASE_DATA_OFFSET = 0x01;
 const TFHD_FIELDS = [
   [0x02, 4],
   [0x08, 4],
@@ -54,7 +54,7 @@ export function runsOf(moof: Box, defaults: DefaultSizes): Generator<MediaRange>
 }
 
 /** Ends where a table does before its fields: players find no more media by it. */
-export function* untilMalformed(ranges: Generator<MediaRange>): Generator<MediaRange> {
+function* untilMalformed(ranges: Generator<MediaRange>): Generator<MediaRange> {
   try {
     yield* ranges;
   } catch (error) {

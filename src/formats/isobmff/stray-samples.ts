@@ -1,5 +1,4 @@
 import { AppError } from '#errors/app-error.ts';
-import { auxiliaryOfFragment, auxiliaryOfTrack } from './auxiliary-information.ts';
 import type { Box } from './boxes.ts';
 import { chunksIn, type DefaultSizes, type MediaRange, runsIn } from './media-boxes.ts';
 import { isOfTables, type StrayTable, strayTableIn } from './table-places.ts';
@@ -24,11 +23,11 @@ export function strayTableOfPart(boxes: readonly Box[]): StraySamples | null {
 /** Returns the box by which an init segment leads players to samples: it has none. Null where none does. */
 export function straySamplesOfInit(boxes: readonly Box[]): StraySamples | null {
   const traks = boxes.filter(({ type }) => type === 'moov').flatMap((moov) => [...moov.descendants('trak')]);
-  return strayTableOfPart(boxes) ?? traks.map((trak) => straySamplesOfTrack(trak)).find(isFound) ?? null;
-}
-
-function straySamplesOfTrack(trak: Box): StraySamples | null {
-  return straySamplesIn(trak, chunksIn(trak, false), []) ?? straySamplesIn(trak, auxiliaryOfTrack(trak), []);
+  return (
+    strayTableOfPart(boxes) ??
+    traks.map((trak) => straySamplesIn(trak, chunksIn(trak, false), [])).find(isFound) ??
+    null
+  );
 }
 
 /** Returns how a `moof` box leads players to samples elsewhere than in `media`; null where it does not. */
@@ -37,11 +36,7 @@ export function straySamplesOfFragment(
   media: readonly MediaRange[],
   defaults: DefaultSizes,
 ): StraySamples | null {
-  const inMoof = { start: moof.header.offset, end: moof.endOffset };
-  return (
-    straySamplesIn(moof, runsIn(moof, defaults), media) ??
-    straySamplesIn(moof, auxiliaryOfFragment(moof), [...media, inMoof])
-  );
+  return straySamplesIn(moof, runsIn(moof, defaults), media);
 }
 
 function straySamplesIn(
@@ -56,7 +51,7 @@ function straySamplesIn(
       return {
         type,
         offset,
-        problem: `it leads players to samples, or to how they are decrypted, at byte ${start}: not all of that is in media of this part`,
+        problem: `it leads players to samples at byte ${start}, which are not all in media of this part`,
       };
     }
     return null;

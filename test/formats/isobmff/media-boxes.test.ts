@@ -143,40 +143,6 @@ describe('media is found outside the boxes for it', () => {
     }
   });
 
-  test('where information on how samples are decrypted is said to be: it decides what plays', async () => {
-    // Four samples with four bytes each.
-    const tables = (...offsets: number[]) => [
-      fullBox('saiz', 0, Buffer.from([4]), u32(4)),
-      fullBox('saio', 0, u32(offsets.length, ...offsets)),
-    ];
-    const traf = (offsets: readonly number[], runs: number) =>
-      box(
-        'traf',
-        fullBox('tfhd', 0x020000, u32(1)),
-        ...Array(runs).fill(fullBox('trun', 0, u32(4 / runs))),
-        ...tables(...offsets),
-      );
-    const fragmented = (runs: number, ...distances: number[]): Buffer => {
-      const mediaAt = box('moof', traf(distances, runs)).length + 8;
-      const moof = box(
-        'moof',
-        traf(
-          distances.map((distance) => mediaAt + distance),
-          runs,
-        ),
-      );
-      return Buffer.concat([FTYP, box('moov', trak()), moof, box('mdat', Buffer.alloc(16)), FREE]);
-    };
-    assert.deepEqual(await strayTypes(fragmented(1, 0)), []);
-    assert.deepEqual(await strayTypes(fragmented(1, 1)), ['free']);
-    assert.deepEqual(await strayTypes(fragmented(2, 0, 8)), []);
-    assert.deepEqual(await strayTypes(fragmented(2, 0, 9)), ['free']);
-    const movie = (offset: number) =>
-      Buffer.concat([FTYP, box('moov', trak({ tables: tables(offset) })), box('mdat', u32(0))]);
-    assert.deepEqual(await strayTypes(movie(8)), ['ftyp']);
-    assert.equal(await refusalOf(isobmff, movie(8)), 'BMFF_MEDIA_UNBOUND');
-  });
-
   test('where a file type is longer than any is, so that it has room for media', async () => {
     const file = (bytes: number): Buffer =>
       Buffer.concat([box('ftyp', Buffer.alloc(bytes)), box('moov', trak()), box('mdat', u32(0))]);
