@@ -62,7 +62,19 @@ describe('a publication is not as it was signed', () => {
     const behind = Buffer.from(source);
     behind.writeInt32BE(source.length + 1000, run + 12);
     const loose = Buffer.concat([source, box('wave', fullBox('trun', 1, u32(1, 0)))]);
-    for (const hostile of [behind, loose]) {
+    // How they are encrypted would stand there.
+    const where = fullBox('saio', 0, u32(1, source.length + 1000));
+    const encrypted = Buffer.concat(
+      topBoxesOf(source).map(({ type, bytes }) => {
+        if (type !== 'moof') return bytes;
+        const moved = Buffer.from(bytes);
+        const dataOffsetAt = bytes.indexOf('trun', 0, 'latin1') + 12;
+        moved.writeInt32BE(bytes.readInt32BE(dataOffsetAt) + where.length, dataOffsetAt);
+        const trafAt = bytes.indexOf('traf', 0, 'latin1') - 4;
+        return box('moof', moved.subarray(8, trafAt), box('traf', moved.subarray(trafAt + 8), where));
+      }),
+    );
+    for (const hostile of [behind, loose, encrypted]) {
       const theirs = await signAsOthers({ ...files, [victim]: hostile }, renditions, {});
       assert.deepEqual(await deviations(theirs), { altered: 1 });
     }

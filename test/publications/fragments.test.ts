@@ -73,7 +73,19 @@ describe('samples of a publication lie in the mdat of their fragment', () => {
     assert.equal((await signed(bytes, 3)).length, bytes.length + 3);
   });
 
+  const sizes = box('saiz', u32(0), '16', u32(2));
+  const BOTH_BYTES = MOOF_BYTES + 17 + 20;
+  const encryptedAt = (offset: number): Buffer =>
+    Buffer.concat(fragment(runAt(BOTH_BYTES + 8), sizes, box('saio', u32(0), u32(1), u32(offset))));
+
+  test('and what tells how they are encrypted in its moof or mdat', async () => {
+    for (const offset of [0, BOTH_BYTES - 44]) {
+      assert.equal(await reasonOf(signed(encryptedAt(offset), 3)), 'accepted', `${offset}`);
+    }
+  });
+
   for (const [why, bytes] of Object.entries({
+    'how they are encrypted, behind it': encryptedAt(BOTH_BYTES),
     'behind it': Buffer.concat([...fragment(runAt(MOOF_BYTES + 9)), box('free', '00')]),
     'before it': Buffer.concat(fragment(runAt(0))),
     'in a table that is cut short': Buffer.concat(fragment(runAt(MOOF_BYTES + 8, '00000201', ''))),

@@ -187,7 +187,7 @@ export const formatErrors = {
   BMFF_MEDIA_UNBOUND: entry<{ name: string; boxType: string; offset: number }>(
     'PROCESSING_FAILED',
     ({ name, boxType, offset }) =>
-      `Players find media of "${name}" in the box "${boxType}" at byte ${offset}, which no signature covers. Write the file anew, for example with: ffmpeg -i in.mp4 -c copy out.mp4.`,
+      `Players find media of "${name}", or how to decrypt it, in the box "${boxType}" at byte ${offset}, which no signature covers. Write the file anew, for example with: ffmpeg -i in.mp4 -c copy out.mp4.`,
   ),
   BMFF_OFFSET_OVERFLOW: entry<{ name: string; boxType: string; offset: number }>(
     'PROCESSING_FAILED',

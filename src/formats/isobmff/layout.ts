@@ -114,7 +114,7 @@ export async function readLayout(source: ByteSource, signal: AbortSignal): Promi
   const misplaced = [...misplacedIn(boxes), ...(await strayIndexes(name, window, boxes))];
   const placed = boxes.filter((box) => !misplaced.includes(box));
   const indexError = await readIndexes(name, window, placed, offsets);
-  for (const start of offsets.fields.flatMap(({ targets }) => targets)) media.add({ start, end: start + 1 });
+  for (const target of offsets.fields.flatMap(({ targets }) => targets)) media.add(target);
   const misused = await misusedBoxes(name, window, placed);
   const strayMedia = [...media.others(), ...misused, ...misplaced];
   const fileType = await readFileType(name, window, boxes);

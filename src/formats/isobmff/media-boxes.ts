@@ -41,6 +41,8 @@ const SAMPLE_FIELDS = [0x100, HAS_SAMPLE_SIZES, 0x400, 0x800];
 export interface MediaRange {
   readonly start: number;
   readonly end: number;
+  /** True for information about samples, which may lie beside the tables. */
+  readonly isAuxiliary?: boolean;
 }
 
 /** Yields the chunks of a track as far as its tables tell them; `handlerType` is the track's. */
@@ -75,6 +77,7 @@ export function* chunksIn(trak: Box, isSound: boolean): Generator<MediaRange> {
   const tables = [...stbl.children()];
   const isDoubled = TABLES.some((types) => tables.filter(({ type }) => types.includes(type)).length > 1);
   if (isDoubled || others.length > 0 || tables.some(claimsMore)) return yield ANYWHERE;
+  yield* auxiliaryIn(stbl, 0, samplesPerChunk(stbl));
   const box = tables.find(({ type }) => type === 'stco' || type === 'co64');
   if (box === undefined) return;
   const offsets = new BoxFields(box);
@@ -236,6 +239,7 @@ export function* runsIn(moof: Box, defaults: DefaultSizes): Generator<MediaRange
     const base = (flags & HAS_BASE_DATA_OFFSET) !== 0 ? fields.uint(8) : isFromMoof ? moof.header.offset : end;
     for (const [flag, widthBytes] of TFHD_FIELDS) if ((flags & flag) !== 0) fields.skip(widthBytes);
     const sizeBytes = (flags & HAS_DEFAULT_SIZE) !== 0 ? fields.uint(4) : (defaults.get(trackId) ?? 0);
+    yield* auxiliaryIn(traf, base, samplesPerRun(traf));
     end = base;
     for (const trun of traf.descendants('trun')) {
       const run = runAt(trun, base, end, sizeBytes);
@@ -262,6 +266,62 @@ function runAt(trun: Box, base: number, previousEnd: number, defaultSizeBytes: n
     end += trun.bytes.readUInt32BE(at);
   }
   return { start, end };
+}
+
+function* samplesPerRun(traf: Box): Generator<number, undefined> {
+  for (const trun of traf.descendants('trun')) {
+    const fields = new BoxFields(trun);
+    fields.versionAndFlags();
+    yield fields.uint(4);
+  }
+}
+
+/** Largest number of tables of auxiliary information: samples have one kind of it, which says how they are encrypted. */
+const MAX_AUXILIARY_TABLES = 4;
+
+/**
+ * Yields the ranges of auxiliary information of samples (`saiz` and `saio`, ISO/IEC 14496-12 §8.7.8 and §8.7.9), by which players
+ * decrypt them. `counts` are the samples of each offset, where there are several.
+ */
+function* auxiliaryIn(parent: Box, base: number, counts: Iterator<number>): Generator<MediaRange> {
+  const sizeTables = [...parent.descendants('saiz')];
+  const offsetTables = [...parent.descendants('saio')];
+  if (Math.max(sizeTables.length, offsetTables.length) > MAX_AUXILIARY_TABLES) return yield ANYWHERE;
+  try {
+    const sizes = sizeTables.map(auxiliarySizesOf);
+    for (const saio of offsetTables) {
+      const { version, fields } = auxiliaryFields(saio);
+      const count = fields.uint(4);
+      for (let entry = 0, sample = 0; entry < count; entry += 1) {
+        const start = base + fields.uint(version === 0 ? 4 : 8);
+        const next = count === 1 ? Number.MAX_SAFE_INTEGER : sample + (counts.next().value ?? 0);
+        const end = start + Math.max(1, ...sizes.map((sizeOf) => sizeOf(sample, next)));
+        yield { start, end, isAuxiliary: true };
+        sample = next;
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    // Players read on behind tables that claim more than they hold.
+    yield ANYWHERE;
+  }
+}
+
+function auxiliaryFields(box: Box): { readonly version: number; readonly fields: BoxFields } {
+  const fields = new BoxFields(box);
+  const { version, flags } = fields.versionAndFlags();
+  if ((flags & 1) !== 0) fields.skip(8); // aux_info_type and its parameter
+  return { version, fields };
+}
+
+/** Returns a function for the size of the information of samples from one to before another. */
+function auxiliarySizesOf(saiz: Box): (first: number, next: number) => number {
+  const { fields } = auxiliaryFields(saiz);
+  const sizeBytes = fields.uint(1);
+  const count = fields.uint(4);
+  if (sizeBytes > 0) return (first, next) => Math.max(0, Math.min(next, count) - first) * sizeBytes;
+  const sizes = fields.bytes(count);
+  return (first, next) => sizes.subarray(first, next).reduce((sum, size) => sum + size, 0);
 }
 
 /** Finds the top-level boxes that hold media beside `mdat`. */

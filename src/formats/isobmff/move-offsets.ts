@@ -215,7 +215,7 @@ function shiftTable(table: OffsetTable, shift: OffsetShift): Replacement | null 
  * targets that move apart.
  */
 function shiftField(field: OffsetField, shift: OffsetShift): Replacement | null {
-  const [first, ...others] = field.targets.map((target) => shift.deltaAt(target));
+  const [first, ...others] = field.targets.map(({ start }) => shift.deltaAt(start));
   if (first === undefined || others.some((delta) => delta !== first)) throw overflowAt(field.location);
   if (first === 0) return null;
   if (!fits(field.value + first, field.widthBytes)) throw overflowAt(field.location);

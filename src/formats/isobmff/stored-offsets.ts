@@ -1,5 +1,6 @@
 import { AppError } from '#errors/app-error.ts';
 import { Box, BoxFields, type BoxHeader, boxHeadersIn, printableType, requireFit } from './boxes.ts';
+import type { MediaRange } from './media-boxes.ts';
 
 /** Boxes whose children C2PA readers parse, whether or not a player does. */
 const CONTAINER_TYPES = new Set(
@@ -30,6 +31,11 @@ interface StoredNumber {
   readonly position: number;
   readonly widthBytes: number;
   readonly value: number;
+}
+
+/** Offset of a part of an item, with the part's length. */
+interface Extent extends StoredNumber {
+  readonly lengthBytes: number;
 }
 
 /**
@@ -125,7 +131,8 @@ export function addFragmentOffsets(moof: Box, offsets: OffsetCollector): void {
     const position = fields.offset;
     const value = fields.uint(8);
     // A base may have any value, even 0: `trun` adds the distance of its samples to it.
-    const targets = [value + firstDataOffset(traf)];
+    const start = value + firstDataOffset(traf);
+    const targets = [{ start, end: start + 1 }];
     offsets.addField(tfhd, { position, widthBytes: 8, value, targets });
   }
 }
@@ -199,19 +206,13 @@ function addLocationOffsets(iloc: Box, isExternal: readonly boolean[], offsets: 
 }
 
 /** Reads the stored offsets of an item's extents. Returns none where their width is 0, which means that all are 0. */
-function extentOffsets(
-  fields: BoxFields,
-  indexWidth: number,
-  offsetWidth: number,
-  lengthWidth: number,
-): StoredNumber[] {
+function extentOffsets(fields: BoxFields, indexWidth: number, offsetWidth: number, lengthWidth: number): Extent[] {
   const count = fields.uint(2);
-  const extents: StoredNumber[] = [];
+  const extents: Extent[] = [];
   if (offsetWidth === 0) fields.skip(count * (indexWidth + lengthWidth));
   for (let index = 0; index < count && offsetWidth > 0; index += 1) {
     fields.skip(indexWidth);
-    extents.push(storedNumber(fields, offsetWidth));
-    fields.skip(lengthWidth);
+    extents.push({ ...storedNumber(fields, offsetWidth), lengthBytes: fields.uint(lengthWidth) });
   }
   return extents;
 }
@@ -226,18 +227,17 @@ function storedNumber(fields: BoxFields, widthBytes: number): StoredNumber {
 }
 
 /** Adds the numbers of an item that move: its base offset where that is in use, else the offset of every extent. */
-function addItemNumbers(
-  iloc: Box,
-  base: StoredNumber,
-  extents: readonly StoredNumber[],
-  offsets: OffsetCollector,
-): void {
-  const targets = extents.length === 0 ? [base.value] : extents.map(({ value }) => base.value + value);
+function addItemNumbers(iloc: Box, base: StoredNumber, extents: readonly Extent[], offsets: OffsetCollector): void {
+  const rangeOf = ({ value, lengthBytes }: Pick<Extent, 'value' | 'lengthBytes'>): MediaRange => {
+    const start = base.value + value;
+    return { start, end: start + Math.max(1, lengthBytes) };
+  };
+  const targets = extents.length === 0 ? [rangeOf({ value: 0, lengthBytes: 1 })] : extents.map(rangeOf);
   if (base.widthBytes > 0 && (base.value > 0 || extents.length === 0)) {
     offsets.addField(iloc, { ...base, targets });
     return;
   }
-  for (const extent of extents) offsets.addField(iloc, { ...extent, targets: [base.value + extent.value] });
+  for (const extent of extents) offsets.addField(iloc, { ...extent, targets: [rangeOf(extent)] });
 }
 
 /**
@@ -365,8 +365,8 @@ export interface OffsetField {
   readonly position: number;
   readonly widthBytes: number;
   readonly value: number;
-  /** File offsets that the field points to, directly or as their base. All of them must move by the same distance. */
-  readonly targets: readonly number[];
+  /** Ranges that the field points to, directly or as their base. All of them must move by the same distance. */
+  readonly targets: readonly MediaRange[];
 }
 
 /** Bytes at the end of a box that are not a box, although C2PA readers take them for one. */

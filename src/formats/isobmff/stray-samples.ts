@@ -30,7 +30,10 @@ export function straySamplesOfInit(boxes: readonly Box[]): StraySamples | null {
   );
 }
 
-/** Returns how a `moof` box leads players to samples elsewhere than in `media`; null where it does not. */
+/**
+ * Returns how a `moof` box leads players to samples elsewhere than in `media`, or to information about them that is not in itself
+ * either; null where it does not.
+ */
 export function straySamplesOfFragment(
   moof: Box,
   media: readonly MediaRange[],
@@ -40,18 +43,19 @@ export function straySamplesOfFragment(
 }
 
 function straySamplesIn(
-  { header }: Box,
+  { header, endOffset }: Box,
   samples: Iterable<MediaRange>,
   media: readonly MediaRange[],
 ): StraySamples | null {
   const { type, offset } = header;
   try {
-    for (const { start, end } of samples) {
-      if (end <= start || media.some((mdat) => mdat.start <= start && end <= mdat.end)) continue;
+    for (const { start, end, isAuxiliary = false } of samples) {
+      const allowed = isAuxiliary ? [...media, { start: offset, end: endOffset }] : media;
+      if (end <= start || allowed.some((range) => range.start <= start && end <= range.end)) continue;
       return {
         type,
         offset,
-        problem: `it leads players to samples at byte ${start}, which are not all in media of this part`,
+        problem: `it leads players to ${isAuxiliary ? 'the encryption of samples' : 'samples'} at byte ${start}, which are not all in media of this part`,
       };
     }
     return null;

@@ -8,8 +8,11 @@ const TRACK = 'moov/trak/mdia/minf/stbl';
 /** The one place of every box that leads players to samples (ISO/IEC 14496-12 table 1). */
 const PLACES: ReadonlySet<string> = new Set([
   ...TRACK.split('/').map((_type, index, types) => types.slice(0, index + 1).join('/')),
-  ...['stsd', 'stts', 'ctts', 'stss', 'stsc', 'stsz', 'stz2', 'stco', 'co64'].map((type) => `${TRACK}/${type}`),
+  ...['stsd', 'stts', 'ctts', 'stss', 'stsc', 'stsz', 'stz2', 'stco', 'co64', 'saiz', 'saio'].map(
+    (type) => `${TRACK}/${type}`,
+  ),
   ...['moov/mvex', 'moov/mvex/trex', 'moof', 'moof/traf', 'moof/traf/tfhd', 'moof/traf/tfdt', 'moof/traf/trun'],
+  ...['moof/traf/saiz', 'moof/traf/saio'],
 ]);
 const TYPES: ReadonlySet<string> = new Set([...PLACES].map((path) => path.slice(-4)));
 const TYPE_BYTES = [...TYPES].map((type) => Buffer.from(type, 'latin1'));
@@ -56,7 +59,7 @@ export interface StrayTable {
  * Returns the first box that leads to samples and stands, or seems to stand, elsewhere than at its place: at any byte of a box,
  * behind a size that fits into it, and where a player that cuts boxes which are too long arrives by the sizes before it. Null for
  * none. `box` is a `moov` or `moof` box, or any other that stands in a file beside the media. Random bytes, such as those of covers,
- * look like one by chance: of N bytes in a box of S, N·S·20/2^64, which is one cover of 1 MiB in 800,000, and one of 100 kB in 90
+ * look like one by chance: of N bytes in a box of S, N·S·22/2^64, which is one cover of 1 MiB in 750,000, and one of 100 kB in 80
  * million.
  */
 export function strayTableIn(box: Box): StrayTable | null {

@@ -225,7 +225,7 @@ export function findExtra(binding: Binding | null, layout: MediaLayout | null): 
   if (
     strayMedia.some((box) => binding === null || binding.exclusions.some((exclusion) => mayLeaveOut(exclusion, box)))
   ) {
-    const explanation = 'Players find media in parts of the file that the binding leaves out.';
+    const explanation = 'Players find media, or how to decrypt it, in parts of the file that the binding leaves out.';
     return { code, kind: 'failure', explanation };
   }
   const hidesMedia = binding?.exclusions.some(({ xpath, data, subset }) => {

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import { isobmff } from '#formats/isobmff/isobmff.ts';
 import { mediaFolder } from '../../support/judges/file-judges.ts';
 import { makeMedia } from '../../support/media/make-media.ts';
-import { assemble, box, boxesOf, FTYP, fullBox, stco, trak, u32 } from '../../support/media/movie-bytes.ts';
+import { assemble, box, boxesOf, FTYP, fullBox, stco, trak, u16, u32, u64 } from '../../support/media/movie-bytes.ts';
 import { embed, memorySource, refusalOf } from '../../support/memory-bytes.ts';
 
 const folder = mediaFolder();
@@ -118,6 +118,64 @@ describe('media is found outside the boxes for it', () => {
     const tables = [stco(8), fullBox('stsc', 0, u32(1), u32(1, 1, 1)), fullBox('stsz', 0, u32(4, 1))];
     const movie = box('moov', trak({ tables, dataReferences: [elsewhere] }));
     assert.deepEqual(await strayTypes(Buffer.concat([FTYP, movie, box('mdat', u32(0))])), ['ftyp']);
+  });
+
+  test('by auxiliary information of samples, which says how they are decrypted', async () => {
+    const sizes = fullBox('saiz', 0, Buffer.from([22]), u32(3));
+    const listed = fullBox('saiz', 0, Buffer.from([0]), u32(3), Buffer.from([2, 20, 44]));
+    const saio = (...offsets: number[]) => fullBox('saio', 0, u32(offsets.length), u32(...offsets));
+    const chunks = fullBox('stsc', 0, u32(2), u32(1, 1, 1), u32(2, 2, 1));
+    const movie = (tables: (media: number) => readonly Buffer[]): Buffer =>
+      assemble(
+        FTYP,
+        ([, , at = 0]) => box('moov', trak({ tables: tables(at + 8) })),
+        box('mdat', Buffer.alloc(66)),
+        FREE,
+      );
+    const fragmented = (of: (media: number) => readonly Buffer[], base = 0): Buffer =>
+      assemble(
+        FTYP,
+        box('moov', trak()),
+        ([, , , at = 0]) =>
+          box(
+            'moof',
+            box('traf', fullBox('tfhd', 1, u32(1), u64(base)), fullBox('trun', 1, u32(0, at + 8)), ...of(at + 8)),
+          ),
+        box('mdat', Buffer.alloc(66)),
+        FREE,
+      );
+    for (const made of [movie, fragmented]) {
+      for (const table of [sizes, listed]) {
+        assert.deepEqual(await strayTypes(made((at) => [table, saio(at)])), []);
+        assert.deepEqual(await strayTypes(made((at) => [table, saio(at + 1)])), ['free']);
+        assert.deepEqual(await strayTypes(made(() => [table, saio(0)])).then(([first]) => first), 'ftyp');
+      }
+      // Players read on behind tables that claim more than they hold.
+      const overstated = [fullBox('saiz', 0, Buffer.from([0]), u32(4), Buffer.from([1, 2, 3])), saio(100)];
+      assert.ok((await strayTypes(made(() => overstated))).includes('ftyp'));
+      assert.ok((await strayTypes(made((at) => Array<Buffer>(5).fill(saio(at))))).includes('ftyp'));
+    }
+    assert.deepEqual(await strayTypes(movie((at) => [chunks, sizes, saio(at, at + 22)])), []);
+    assert.deepEqual(await strayTypes(movie((at) => [chunks, sizes, saio(at + 44, at)])), []);
+    assert.deepEqual(await strayTypes(movie((at) => [chunks, sizes, saio(at, at + 23)])), ['free']);
+    assert.deepEqual(await strayTypes(fragmented(() => [sizes, saio(0)], 1)), ['ftyp', 'moov']);
+  });
+
+  test('by items, up to their ends', async () => {
+    const movie = (offset: number): Buffer =>
+      assemble(
+        FTYP,
+        ([, , at = 0]) =>
+          box(
+            'moov',
+            trak(),
+            fullBox('meta', 0, fullBox('iloc', 0, u16(0x4400, 1), u16(1, 0, 1), u32(at + 8 + offset, 8))),
+          ),
+        box('mdat', Buffer.alloc(16)),
+        FREE,
+      );
+    assert.deepEqual(await strayTypes(movie(8)), []);
+    assert.deepEqual(await strayTypes(movie(9)), ['free']);
   });
 
   test('where entries of an index lead elsewhere than each to a fragment of its own: players find space in such', async () => {
