@@ -24,10 +24,10 @@ buildah umount "$base" >/dev/null
 buildah commit --rm "$base" attestream-base
 
 buildah bud --format docker --isolation chroot --pull-never --squash --build-arg BASE=localhost/attestream-base \
-  --tag "attestream:$version" --file deploy/Containerfile release
+  --secret id=authorities,src=/etc/ssl/certs/ca-certificates.crt --tag "localhost/attestream:$version" --file deploy/Containerfile release
 for format in docker oci; do
   file="release/attestream-$version.$format.tar"
   rm -f "$file"
-  buildah push "attestream:$version" "$format-archive:$file:attestream:$version"
+  buildah push "localhost/attestream:$version" "$format-archive:$file:localhost/attestream:$version"
 done
 ls -l release/*.tar
