@@ -211,7 +211,7 @@ async function problemOfRunning(
 const NOT_INSTALLED = 'it is not installed';
 
 const REMEDY_FOR_NAMESPACES =
-  'Allow namespaces: user namespaces of an unprivileged user (sysctl user.max_user_namespaces, AppArmor), or in a container a seccomp profile that permits them.';
+  'Allow namespaces: user namespaces of an unprivileged user (sysctl user.max_user_namespaces, AppArmor); in a container "--security-opt seccomp=unconfined --security-opt apparmor=unconfined", in Kubernetes seccompProfile and appArmorProfile of type Unconfined, or profiles that permit namespaces and mounts.';
 
 function notLinux(): MissingProtection {
   const remedy = 'Run the service on Linux where callers or media are not trusted.';
