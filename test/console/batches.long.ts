@@ -64,7 +64,7 @@ describe('a batch', () => {
     await assertAccessible(page);
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'detached' });
-    assert.equal(new URL(page.url()).hash, `#/jobs/${id}?text=FILM-1`);
+    await page.waitForURL(`**/#/jobs/${id}?text=FILM-1`);
     await page.getByLabel('Find in names and messages').fill('nothing is like this');
     await page.getByText('No input that has ended is like this.').waitFor();
   });
