@@ -12,12 +12,10 @@ trap 'exit 130' INT TERM
 
 base=$(buildah from --name base scratch)
 root=$(buildah mount "$base")
-debootstrap --variant=minbase bookworm "$root" http://deb.debian.org/debian
-cat >"$root/etc/apt/sources.list" <<'END_OF_SOURCES'
-deb http://deb.debian.org/debian bookworm main
-deb http://deb.debian.org/debian bookworm-updates main
-deb http://deb.debian.org/debian-security bookworm-security main
-END_OF_SOURCES
+debootstrap --variant=minbase bookworm "$root"
+# Beside what debootstrap took: fixes of bugs and of security.
+read -r _ mirror _ <"$root/etc/apt/sources.list"
+printf 'deb %s main\n' "${mirror%/} bookworm-updates" "${mirror%/}-security bookworm-security" >>"$root/etc/apt/sources.list"
 install -m 0755 "$(node -p process.execPath)" "$root/usr/local/bin/node"
 npm install --global --prefix "$root/usr/local" --no-audit --no-fund npm@11
 buildah umount "$base" >/dev/null

@@ -62,7 +62,7 @@ describe('a publication is not as it was signed', () => {
     const behind = Buffer.from(source);
     behind.writeInt32BE(source.length + 1000, run + 12);
     const loose = Buffer.concat([source, box('wave', fullBox('trun', 1, u32(1, 0)))]);
-    // How they are encrypted would stand there.
+    // Leads to how samples are encrypted, behind the end of the file.
     const where = fullBox('saio', 0, u32(1, source.length + 1000));
     const encrypted = Buffer.concat(
       topBoxesOf(source).map(({ type, bytes }) => {
