@@ -8,7 +8,7 @@ import { fileIngredient, type IngredientSource } from '#provenance/manifest-requ
 /** A source, and what its bytes tell about it as an ingredient. */
 export interface DescribedFile {
   readonly source: ByteSource;
-  readonly layout: Pick<MediaLayout, 'mediaType' | 'manifest' | 'xmp'>;
+  readonly layout: Pick<MediaLayout, 'mediaType' | 'manifest' | 'xmp' | 'warnings'>;
 }
 
 /** An ingredient before its role is known, with warnings. */
@@ -53,6 +53,11 @@ async function xmpTextOf({ source, layout }: DescribedFile, signal: AbortSignal)
 export async function remoteManifestWarnings(file: DescribedFile, signal: AbortSignal): Promise<Warning[]> {
   const isNamed = namesRemoteManifest(await xmpTextOf(file, signal));
   return isNamed ? [warning('REMOTE_MANIFEST_NOT_FETCHED', { title: file.source.name })] : [];
+}
+
+/** Returns the warnings about media in other files; others are of an output that embeds its manifest. */
+export function elsewhereWarnings({ warnings = [] }: Pick<MediaLayout, 'warnings'>): Warning[] {
+  return warnings.filter(({ reason }) => reason === 'MEDIA_IN_OTHER_FILES');
 }
 
 /**

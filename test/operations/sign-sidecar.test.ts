@@ -10,6 +10,7 @@ import { blobOf, wasmReader } from '#provenance/reading/wasm-reader.ts';
 import { frame, mpegFrames, tag, text } from '../formats/id3/tag-bytes.ts';
 import { mediaFolder, signBytes } from '../support/judges/file-judges.ts';
 import { smallWav } from '../support/manifests/sign-wav.ts';
+import { LINKED_CHAPTERS, matroska } from '../support/media/ebml-bytes.ts';
 import { ffmpeg } from '../support/media/media-files.ts';
 import { signWithSidecar } from '../support/sidecars/sign-with-sidecar.ts';
 import { verifyInput } from '../support/verification/verify-input.ts';
@@ -249,4 +250,19 @@ test('a text gets no sidecar, whatever its name: players may read it as a list o
   await assert.rejects(signWithSidecar(mpeg.source, mpeg.home), { reason: 'SIDECAR_SOURCE_TEXT' });
   const tagged = homeWith('film.mkv', Buffer.concat([tag(4, frame(4, 'TIT2', text('x'))), Buffer.from('ffconcat\0')]));
   await assert.rejects(signWithSidecar(tagged.source, tagged.home), { reason: 'SIDECAR_SOURCE_TEXT' });
+});
+
+test('a Matroska file that links to others is signed with a warning, and its verdict says what is not covered', async () => {
+  const { home, source } = homeWith('film.mkv', matroska(LINKED_CHAPTERS));
+  const { outputPath, warnings } = await signWithSidecar(source, home);
+  assert.ok(warnings?.some(({ reason }) => reason === 'MEDIA_IN_OTHER_FILES'));
+  const found = await verifyInput({ type: 'local_file_path', path: outputPath as string }, home);
+  assert.deepEqual(
+    found.warnings?.map(({ reason }) => reason),
+    ['MEDIA_IN_OTHER_FILES'],
+  );
+  const { state, summary, codes } = found.verification;
+  assert.equal(state, 'valid');
+  assert.match(summary, /links to segments of other files, which some players play: what these hold is not covered\./);
+  assert.ok(codes.some(({ code, kind }) => code === 'com.attestream.file.links' && kind === 'informational'));
 });

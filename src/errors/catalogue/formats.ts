@@ -211,8 +211,8 @@ export const formatWarnings = {
     ({ name, offset, statedBytes, sizeBytes }) =>
       `The last "mdat" box of "${name}", at byte ${offset}, claims ${statedBytes} bytes, but the file has ${sizeBytes} of them. The output has the size corrected; its last sample may lack its end.`,
   ),
-  MEDIA_IN_OTHER_FILES: warningEntry<{ name: string; trackCount: number }>(
-    ({ name, trackCount }) =>
-      `"${name}" refers to media in other files (${trackCount} of its tracks). These files are not signed, and a change in them is not found. Make the movie self-contained to sign its media.`,
+  MEDIA_IN_OTHER_FILES: warningEntry<{ name: string; by: string }>(
+    ({ name, by }) =>
+      `"${name}" refers to media in other files (by ${by}). These files are not signed, and a change in them is not found. Make the movie self-contained to sign its media.`,
   ),
 };

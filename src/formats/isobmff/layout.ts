@@ -144,7 +144,9 @@ function warningsOf(name: string, boxes: readonly TopLevelBox[], trackCount: num
   const corrected = boxes.flatMap(({ offset, sizeBytes, overstatedBytes: statedBytes }) =>
     statedBytes === undefined ? [] : [warning('MEDIA_SIZE_CORRECTED', { name, offset, statedBytes, sizeBytes })],
   );
-  return trackCount === 0 ? corrected : [...corrected, warning('MEDIA_IN_OTHER_FILES', { name, trackCount })];
+  return trackCount === 0
+    ? corrected
+    : [...corrected, warning('MEDIA_IN_OTHER_FILES', { name, by: `${trackCount} of its tracks` })];
 }
 
 /** Adds offsets and runs of a fragment. Returns the first stray table in it. */

@@ -8,16 +8,18 @@ import { localCopyOf, pinnedCopyOf } from '#bytes/local-copies.ts';
 import type { C2paParams } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isInputError } from '#errors/catalogue.ts';
+import type { Warning } from '#errors/warning.ts';
 import { type FormatHandler, HEAD_SIZE_BYTES } from '#formats/format-handler.ts';
 import { recogniseFormat } from '#formats/formats.ts';
 import { placeholderWholeHash, planWholeHash } from '#formats/hard-binding.ts';
+import { linkWarnings } from '#formats/matroska-links.ts';
 import { beginsWithText } from '#formats/text-beginning.ts';
 import { unsupportedMediaType } from '#formats/unsupported-containers.ts';
 import { instanceIdOf } from '#provenance/instance-id.ts';
 import { type ManifestDraft, signAgainIfLarger } from '#provenance/manifest-author.ts';
 import { assetReadingOf } from '#provenance/official-reader.ts';
 import { stillMediaType } from '#provenance/still-media-type.ts';
-import { type DescribedFile, describeIngredient } from '../describe-ingredient.ts';
+import { type DescribedFile, describeIngredient, elsewhereWarnings } from '../describe-ingredient.ts';
 import { earlierSidecar, type SidecarDestinations } from '../earlier-output.ts';
 import { assignRoles, givenOrigin, manifestRequestOf } from '../ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from '../operation.ts';
@@ -67,7 +69,10 @@ export async function signSidecar(
     earlier === null
       ? await copyAndSign({ file, draft, destinations }, work, context, services)
       : { ...earlier, warnings: [] };
-  return { ...outcome, warnings: [...ingredients.warnings, ...draft.warnings, ...outcome.warnings] };
+  return {
+    ...outcome,
+    warnings: [...elsewhereWarnings(file.layout), ...ingredients.warnings, ...draft.warnings, ...outcome.warnings],
+  };
 }
 
 /** Stages the copy, where there is one, hashes the source, and commits both. Discards what is staged when anything fails. */
@@ -196,7 +201,7 @@ async function describeSource(source: ByteSource, { signal, scratch }: InputCont
   }
   if (await beginsWithText(source, signal)) throw new AppError('SIDECAR_SOURCE_TEXT', { name: source.name });
   const unsupported = unsupportedMediaType(head);
-  if (unsupported !== null) return withoutLayout(source, unsupported);
+  if (unsupported !== null) return withoutLayout(source, unsupported, await linkWarnings(source, signal));
   const format = await recogniseFormat(source, signal);
   return format === undefined ? withoutLayout(source, ANY_BYTES) : await describeFormat(source, format, signal);
 }
@@ -216,6 +221,6 @@ function alreadySigned({ name }: ByteSource): AppError {
   return new AppError('SIDECAR_SOURCE_SIGNED', { name });
 }
 
-function withoutLayout(source: ByteSource, mediaType: string): DescribedFile {
-  return { source, layout: { mediaType, manifest: null, xmp: null } };
+function withoutLayout(source: ByteSource, mediaType: string, warnings: readonly Warning[] = []): DescribedFile {
+  return { source, layout: { mediaType, manifest: null, xmp: null, warnings } };
 }

@@ -5,13 +5,14 @@ import type { Verification } from '#contract/verification.ts';
 import type { MediaLayout, StrayBox } from '#formats/format-handler.ts';
 import type { MerkleBox } from '#formats/isobmff-boxes.ts';
 import type { ManifestElement } from '#formats/manifest-element.ts';
+import { linksToOtherFiles } from '#formats/matroska-links.ts';
 import { beginsWithText } from '#formats/text-beginning.ts';
 import { MAX_STORE_BYTES } from '#provenance/chain-limits.ts';
 import { decodeCbor, type JumbfBox, onlyCbor, onlyChild, parseJumbf } from '#provenance/jumbf.ts';
 import { hasKnownHeaders } from '#provenance/unsigned-headers.ts';
 import { unsignedParts } from '#provenance/unsigned-parts.ts';
 import type { ManifestReport } from '#provenance/validation-report.ts';
-import { TEXT_CODE } from './summarize.ts';
+import { LINKS_CODE, TEXT_CODE } from './summarize.ts';
 
 // A hash leaves out the bytes of its manifest, which anybody can change there. They are an element of C2PA, which holds a
 // manifest store and zeros, and nothing else: whoever makes the manifest shorter gets space for media in it, or beside it.
@@ -112,23 +113,32 @@ export async function findLeftOut(file: AcceptedFile, signal: AbortSignal): Prom
   const inHeaders = file.isSidecar ? null : findInHeaders(file.store, file.report);
   if (inHeaders !== null) return inHeaders;
   const problem = await problemOf(binding, file, signal);
-  if (problem === null) return findExtra(binding, file.layout) ?? (await findText(file, signal));
+  if (problem === null) return findExtra(binding, file.layout) ?? (await findNamedFiles(file, signal));
   return { code: mismatchOf(binding), kind: 'failure', explanation: problem };
 }
 
 /**
- * Returns what to say of a file that players may read as text: it may be a list of other files, which play in its place. In a file
- * that embeds its manifest, text stands in place of media.
+ * Returns what to say of a file that leads players to others: one that they may read as text, which may be a list of files that play in
+ * its place, and Matroska with linked segments. In a file that embeds its manifest, text stands in place of media.
  */
-async function findText({ source, layout, isSidecar }: AcceptedFile, signal: AbortSignal): Promise<LeftOut | null> {
+async function findNamedFiles(
+  { source, layout, isSidecar }: AcceptedFile,
+  signal: AbortSignal,
+): Promise<LeftOut | null> {
   if (layout?.startsLikeText) {
     const explanation =
       'Players may read the file as text, which names other files: it has text before its first frame of sound.';
     return { code: TEXT_CODE, kind: 'failure', explanation };
   }
-  if (!isSidecar || !(await beginsWithText(source, signal))) return null;
-  const explanation = 'The file is text, which may name other files: what these hold is not covered.';
-  return { code: TEXT_CODE, kind: 'informational', explanation };
+  if (!isSidecar) return null;
+  if (await beginsWithText(source, signal)) {
+    const explanation = 'The file is text, which may name other files: what these hold is not covered.';
+    return { code: TEXT_CODE, kind: 'informational', explanation };
+  }
+  if (!(await linksToOtherFiles(source, signal))) return null;
+  const explanation =
+    'The file links to segments of other files, which some players play: what these hold is not covered.';
+  return { code: LINKS_CODE, kind: 'informational', explanation };
 }
 
 /** Returns why what a binding leaves out is not its manifest alone, as a sentence; null where it is. */

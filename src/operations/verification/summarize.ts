@@ -6,6 +6,8 @@ const MEDIA_CHANGED = /^assertion\.(?:dataHash|bmffHash|boxesHash|collectionHash
 const EXTRA_EXCLUSIONS = /\.additionalExclusionsPresent$/;
 /** The code of a file that players may read as text. */
 export const TEXT_CODE = 'com.attestream.file.text';
+/** The code of a file that links to other files. */
+export const LINKS_CODE = 'com.attestream.file.links';
 /** Failures of the signature itself. */
 const SIGNATURE_FAILED = /^claimSignature\./;
 
@@ -79,9 +81,9 @@ function unchanged(ofFile: string, { codes, publication }: Omit<Verification, 's
   return isPartly ? `${words} as far as the signature covers it: it leaves out parts of the media` : words;
 }
 
-/** Returns a sentence about a file that is text; an empty text for any other. */
+/** Returns a sentence about a file that is text or links to others; an empty text for any other. */
 function namedFiles(codes: Verification['codes']): string {
-  const found = codes.find(({ code, ingredient }) => code === TEXT_CODE && ingredient !== true);
+  const found = codes.find(({ code, ingredient }) => [TEXT_CODE, LINKS_CODE].includes(code) && ingredient !== true);
   return found === undefined ? '' : ` ${found.explanation}`;
 }
 

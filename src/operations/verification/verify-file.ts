@@ -8,6 +8,7 @@ import { isInputError, type Reason } from '#errors/catalogue.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import { HEAD_SIZE_BYTES, type MediaLayout } from '#formats/format-handler.ts';
 import { formatUnknown, recogniseFormat } from '#formats/formats.ts';
+import { linkWarnings } from '#formats/matroska-links.ts';
 import { unsupportedMediaType } from '#formats/unsupported-containers.ts';
 import { stemOf } from '#outputs/output-path.ts';
 import { type CrJsonAsset, readInWasm } from '#provenance/asset-reader.ts';
@@ -17,7 +18,7 @@ import { stillMediaType } from '#provenance/still-media-type.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { ManifestReport } from '#provenance/validation-report.ts';
 import { isS3Url } from '#s3/s3-address.ts';
-import { remoteManifestWarnings } from '../describe-ingredient.ts';
+import { elsewhereWarnings, remoteManifestWarnings } from '../describe-ingredient.ts';
 import { faultOf } from '../ingredients.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '../operation.ts';
 import { withHeartbeat } from '../read-back.ts';
@@ -94,13 +95,12 @@ async function identify(source: ByteSource, signal: AbortSignal): Promise<Omit<F
   if (format === undefined) {
     const head = await readRange(source, 0, Math.min(source.sizeBytes, HEAD_SIZE_BYTES), signal);
     const problem = unsupportedMediaType(head) === null ? formatUnknown(source.name, head, 'verify') : null;
-    return { mediaType: stillMediaType(head), layout: null, problem, warnings: [] };
+    return { mediaType: stillMediaType(head), layout: null, problem, warnings: await linkWarnings(source, signal) };
   }
   try {
     const layout = await format.readLayout(source, signal);
     // Corrections of signing are not said of a file that is only read.
-    const elsewhere = (layout.warnings ?? []).filter(({ reason }) => reason === 'MEDIA_IN_OTHER_FILES');
-    const warnings = [...elsewhere, ...(await remoteManifestWarnings({ source, layout }, signal))];
+    const warnings = [...elsewhereWarnings(layout), ...(await remoteManifestWarnings({ source, layout }, signal))];
     return { mediaType: layout.mediaType, layout, problem: null, warnings };
   } catch (error) {
     if (!(error instanceof AppError) || isInputError(error.reason)) throw error;

@@ -1,7 +1,8 @@
 import assert from 'node:assert';
 import type * as Mediabunny from 'mediabunny';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
-import { CLUSTER, childrenOf, elementAt, unsignedOf, variableInteger } from '../containers/matroska.ts';
+import { childrenOf, elementAt, unsignedOf, variableInteger } from '#formats/ebml.ts';
+import { CLUSTER } from '../containers/matroska.ts';
 import { SampleCounts } from '../containers/mp4-counts.ts';
 import { BrokenMedia } from '../probed-file.ts';
 

@@ -1,17 +1,6 @@
 import { type ByteSource, ReadWindow, readRange } from '#bytes/byte-source.ts';
-import {
-  CLUSTER,
-  childrenOf,
-  elementAt,
-  MAX_HEADER_BYTES,
-  type MatroskaTrack,
-  SEGMENT,
-  SUBTITLE_TYPE,
-  TRACKS,
-  tracksIn,
-  unsignedOf,
-  variableInteger,
-} from '../containers/matroska.ts';
+import { childrenOf, elementAt, MAX_HEADER_BYTES, unsignedOf, variableInteger } from '#formats/ebml.ts';
+import { CLUSTER, type MatroskaTrack, SEGMENT, SUBTITLE_TYPE, TRACKS, tracksIn } from '../containers/matroska.ts';
 import { type Cue, decodeText, MAX_SUBTITLES_BYTES, makeCue, parseSubtitles, type Subtitles } from './web-vtt.ts';
 
 /** IDs of Matroska elements (RFC 9559 §5.1). */
