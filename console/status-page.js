@@ -41,10 +41,13 @@ export function StatusPage({ readiness }) {
 }
 
 /** @param {{ state: Readiness, configuration: ShownConfig | null }} props */
-function Checks({ state: { version, role, store, queue, workers, dependencies = [] }, configuration }) {
+function Checks({
+  state: { version, interface_version: interfaceVersion, role, store, queue, workers, dependencies = [] },
+  configuration,
+}) {
   const hasSpace = queue && queue.waiting < queue.capacity;
   return html`<dl class="facts">
-    <dt>Version</dt><dd>${version}, role ${role}</dd>
+    <dt>Version</dt><dd>${version}, interface ${interfaceVersion}, role ${role}</dd>
     <dt>Job store</dt><dd><${Mark} good=${store?.reachable} words=${['reachable', 'out of reach']} /> ${store?.engine}</dd>
     <dt>Queue</dt><dd><${Mark} good=${hasSpace} words=${['has space', 'full']} /> ${queue?.waiting.toLocaleString('en')} of ${queue?.capacity.toLocaleString('en')} inputs wait</dd>
     <dt>Dependencies</dt><dd><${Mark} good=${dependencies.length === 0} words=${['none is away', `${dependencies.length} away`]} /></dd>

@@ -1,5 +1,8 @@
 import { z } from 'zod';
 
+/** The version of the interface, as the contract states it; not the release of the program. */
+export const INTERFACE_VERSION = '0.1.11';
+
 const awayDependency = z
   .object({
     dependency: z
@@ -22,6 +25,7 @@ export const readiness = z
         'Whether the node can take jobs, or do them, as its role is: its store can be written, its queue is not full, and it can sign.',
       ),
     version: z.string().describe('The release of the service.'),
+    interface_version: z.string().describe('The version of the interface, as `info.version` of the OpenAPI document.'),
     role: z.enum(['all', 'api', 'worker']).describe('What this node does.'),
     identity: z
       .object({
@@ -58,6 +62,7 @@ export const readiness = z
       {
         ready: true,
         version: '0.1.0',
+        interface_version: INTERFACE_VERSION,
         role: 'all',
         identity: { kind: 'configured', not_after: '2026-12-31T23:59:59.000Z' },
         store: { engine: 'sqlite', reachable: true },

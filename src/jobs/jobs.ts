@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
 import type { Config } from '#config/config.ts';
 import { RELEASE } from '#config/release.ts';
-import type { Readiness } from '#contract/service.ts';
+import { INTERFACE_VERSION, type Readiness } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { NodeState, StoreState } from '#telemetry/metrics-state.ts';
@@ -272,6 +272,7 @@ export class Jobs {
     return {
       ready: healthy && !isFull && maySign(outages, signer?.identity),
       version: RELEASE.version,
+      interface_version: INTERFACE_VERSION,
       role: jobs.role,
       ...(signer && { identity: { kind: signer.identity.kind, not_after: signer.identity.notAfter } }),
       store: { engine: jobs.database_url === undefined ? 'sqlite' : 'postgresql', reachable: healthy },

@@ -55,6 +55,7 @@ describe('/openapi.json', () => {
   test('is a valid OpenAPI 3.1 document of the interface version 0.1.11', async () => {
     assert.equal(document.openapi, '3.1.0');
     assert.equal(document.info.version, '0.1.11');
+    assert.match(document.info.description, /^Attestream \d+\.\d+\.\d+ /);
     const { valid, errors } = await new Validator().validate(
       structuredClone(document) as unknown as Record<string, unknown>,
     );

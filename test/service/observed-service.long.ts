@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import { RELEASE } from '#config/release.ts';
 import { readiness } from '#contract/service.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { until } from '../support/jobs/test-jobs.ts';
@@ -69,7 +70,8 @@ describe('a service that is observed', () => {
     await metricsOf(service, { authorization: 'Bearer hush' });
     const reply = await fetch(`${service.base}/v2/health/ready`);
     assert.equal(reply.status, 200);
-    const { ready, role, identity, store, queue } = readiness.parse(await reply.json());
+    const { ready, role, identity, store, queue, ...versions } = readiness.parse(await reply.json());
+    assert.deepEqual([versions.version, versions.interface_version], [RELEASE.version, '0.1.11']);
     assert.equal(identity?.kind, 'development');
     assert.deepEqual([ready, role, store], [true, 'all', { engine: 'sqlite', reachable: true }]);
     assert.deepEqual(queue, { waiting: 0, capacity: 100_000 });

@@ -3,11 +3,10 @@ import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type FastifySchema } from 'fastify';
 import { z } from 'zod';
 import type { Config } from '#config/config.ts';
+import { RELEASE } from '#config/release.ts';
 import { jobCallback, SIGNATURE_HEADER } from '#contract/job-callback.ts';
+import { INTERFACE_VERSION } from '#contract/service.ts';
 import { errorComponentName, errorComponents, errorResponses } from './responses.ts';
-
-/** The version of the interface, as the contract states it; not the version of the program. */
-const INTERFACE_VERSION = '0.1.11';
 
 const SCHEMAS = '#/components/schemas/';
 const RESPONSES = '#/components/responses/';
@@ -41,8 +40,7 @@ export async function collectDocument(app: FastifyInstance, config: Config): Pro
   });
 }
 
-const DESCRIPTION =
-  'Signs video files, audio files and streaming publications with C2PA manifests, verifies such files and publications, and packages folders of media into publications. Work is done as jobs over one or more inputs: asynchronously, to be polled, or synchronously.';
+const DESCRIPTION = `${RELEASE.product} ${RELEASE.version} signs video files, audio files and streaming publications with C2PA manifests, verifies such files and publications, and packages folders of media into publications. Work is done as jobs over one or more inputs: asynchronously, to be polled, or synchronously.`;
 
 const DEVELOPMENT_IDENTITY =
   '**This deployment signs with a development identity, which nobody has a reason to trust.**';

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { RELEASE } from '#config/release.ts';
+import { INTERFACE_VERSION } from '#contract/service.ts';
 import type { JobService } from '#http/http-server.ts';
 import type { JobSnapshot } from '#jobs/job.ts';
 import { outputPathsIn, type ResultEntry } from '#jobs/result-entries.ts';
@@ -74,6 +75,7 @@ export class MemoryJobs implements JobService {
     return {
       ready: this.isHealthy,
       version: RELEASE.version,
+      interface_version: INTERFACE_VERSION,
       role: 'all',
       identity: { kind: 'development', not_after: '2026-12-31T23:59:59.000Z' },
       store: { engine: 'sqlite', reachable: this.isHealthy },
