@@ -213,7 +213,6 @@ describe('a body that is not a request', () => {
 
 describe('a route that does not exist', () => {
   for (const [method, path] of [
-    ['GET', '/'],
     ['GET', '/v2'],
     ['POST', '/v2/c2pa/pictures'],
     ['GET', '/v2/jobs/x/events/y'],

@@ -4,7 +4,7 @@ import { basename, dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import compress from '@fastify/compress';
 import files from '@fastify/static';
-import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify';
 import { VENDOR_FILES, vendorFile } from '#config/vendor-files.ts';
 import { unknownRoute } from '../hooks/error-replies.ts';
 
@@ -24,8 +24,8 @@ const DOCS_DIR = fileURLToPath(new URL('../../../docs/', import.meta.url));
 const COMPRESSED_TYPES = /^(?:text\/(?:html|css|javascript|markdown)|application\/javascript)\b/;
 
 /**
- * Adds the console at `/` for browsers, which ask for HTML, and its files under `/console/`. They are open: what they show
- * comes from routes that ask for a login.
+ * Adds the console at `/`, and its files under `/console/`. They are open: what they show comes from routes that ask for a
+ * login.
  */
 export async function addConsole(app: FastifyInstance): Promise<void> {
   await app.register(consoleFiles);
@@ -53,21 +53,9 @@ const consoleFiles: FastifyPluginAsync = async (scope) => {
     return reply.sendFile(basename(path), dirname(path));
   });
   scope.get('/console/errors.md', (_request, reply) => reply.sendFile('errors.md', DOCS_DIR));
-  scope.get('/', (request, reply) => {
-    if (!acceptsHtml(request)) throw unknownRoute(request);
-    return sendPage(reply, policy);
-  });
+  const headers = { 'Content-Security-Policy': policy, 'Referrer-Policy': 'no-referrer' };
+  scope.get('/', (_request, reply) => reply.headers(headers).sendFile('index.html', CONSOLE_DIR));
 };
-
-function sendPage(reply: FastifyReply, policy: string): FastifyReply {
-  const headers = { 'Content-Security-Policy': policy, 'Referrer-Policy': 'no-referrer', Vary: 'Accept' };
-  return reply.headers(headers).sendFile('index.html', CONSOLE_DIR);
-}
-
-/** Clients of the API ask for JSON, or for anything; browsers name HTML. */
-function acceptsHtml({ headers: { accept = '' } }: FastifyRequest): boolean {
-  return /\btext\/html\b/i.test(accept);
-}
 
 /** Lets the page load its own files, talk to this service, run the reader (WebAssembly), and nothing else. */
 function contentSecurityPolicy(page: string): string {
