@@ -21,21 +21,21 @@ describe('where tokens are set', () => {
     });
   }
 
-  for (const authorization of [
-    '',
-    'Bearer',
-    'Bearer wrong',
-    PLAIN,
-    `Basic ${PLAIN}`,
-    `Bearer ${PLAIN}x`,
-    `Bearer ${createHash('sha256').update(HASHED).digest('hex')}`,
-    `Bearer sha256:${createHash('sha256').update(HASHED).digest('hex')}`,
-  ]) {
-    test(`answers 401 UNAUTHORIZED to "${authorization.slice(0, 30)}"`, async () => {
+  for (const [reason, authorization] of [
+    ['TOKEN_MISSING', ''],
+    ['TOKEN_MISSING', 'Bearer'],
+    ['TOKEN_UNKNOWN', 'Bearer wrong'],
+    ['TOKEN_MISSING', PLAIN],
+    ['TOKEN_MISSING', `Basic ${PLAIN}`],
+    ['TOKEN_UNKNOWN', `Bearer ${PLAIN}x`],
+    ['TOKEN_UNKNOWN', `Bearer ${createHash('sha256').update(HASHED).digest('hex')}`],
+    ['TOKEN_UNKNOWN', `Bearer sha256:${createHash('sha256').update(HASHED).digest('hex')}`],
+  ] as const) {
+    test(`answers 401 UNAUTHORIZED, ${reason}, to "${authorization.slice(0, 30)}"`, async () => {
       const reply = await server.post('/v2/c2pa/video', goodBody, { authorization });
       assert.equal(reply.headers.get('www-authenticate'), 'Bearer');
       const error = await errorOf(reply);
-      assert.deepEqual([error.status, error.code], [401, 'UNAUTHORIZED']);
+      assert.deepEqual([error.status, error.code, error.details], [401, 'UNAUTHORIZED', { reason }]);
     });
   }
 

@@ -55,6 +55,11 @@ export const requestErrors = {
     'UNAUTHORIZED',
     () => 'This service asks for a token: send the header "Authorization: Bearer <token>" with one that it knows.',
   ),
+  TOKEN_UNKNOWN: entry<object>(
+    'UNAUTHORIZED',
+    () =>
+      'The service does not know this token. Check that it is complete, and is not the digest in its place; an operator adds its digest to auth.tokens, and restarts the service.',
+  ),
   LOGIN_FORGED: entry<object>(
     'FORBIDDEN_HOST',
     () =>

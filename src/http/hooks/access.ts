@@ -16,7 +16,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The caller that the token stands for; `NOBODY` without a known one on routes that are open. */
     caller: Caller;
-    /** Returns the caller that a token stands for. Throws `TOKEN_MISSING` for one that is not known. */
+    /** Returns the caller that a token stands for. Throws `TOKEN_MISSING` or `TOKEN_UNKNOWN`. */
     identify(token: string | undefined): Caller;
   }
 }
@@ -47,8 +47,9 @@ export async function identifyCallers(app: FastifyInstance, tokens: Config['auth
   app.decorateRequest('caller', null as never);
   app.decorateRequest('identify', (token) => {
     if (known.length === 0) return EVERYBODY;
-    const caller = token === undefined ? null : callerOf(token, known);
-    if (caller === null) throw new AppError('TOKEN_MISSING', {});
+    if (token === undefined) throw new AppError('TOKEN_MISSING', {});
+    const caller = callerOf(token, known);
+    if (caller === null) throw new AppError('TOKEN_UNKNOWN', {});
     return caller;
   });
   app.addHook('onRequest', async (request) => {

@@ -34,7 +34,8 @@ const ERROR_RESPONSES = {
   },
   401: {
     name: 'Unauthorized',
-    description: '`UNAUTHORIZED`: `auth.tokens` is set, and the request brings none of them.',
+    description:
+      '`UNAUTHORIZED`: `auth.tokens` is set, and the request brings no token (reason `TOKEN_MISSING`) or none of them (`TOKEN_UNKNOWN`).',
     header: { name: 'WWW-Authenticate', description: 'Always `Bearer`.' },
     example: {
       code: 'UNAUTHORIZED',
