@@ -12,6 +12,7 @@ import { PostgresPool } from '#jobs/store/postgres/postgres-pool.ts';
 import { submitJob } from '#jobs/store/submit-job.ts';
 import { ownAddress } from '../../scripts/own-address.ts';
 import { ended, nodeConfig, scripts, startedJobs, until } from '../support/jobs/test-jobs.ts';
+import { testIdentity, writeIdentity } from '../support/manifests/test-identity.ts';
 import { startPgBouncer } from '../support/servers/pgbouncer.ts';
 import { startPostgres } from '../support/servers/postgres-server.ts';
 import { startProxy } from '../support/servers/unreliable-proxy.ts';
@@ -22,7 +23,13 @@ const addColumn: Migration = async (db) => {
   await db.schema.alterTable('inputs').addColumn('next', 'text').execute();
 };
 
-const server = await startPostgres({ after });
+const SERVER_AUTH = '1.3.6.1.5.5.7.3.1';
+/** The certificate of the server, which is for another name than the address that it is reached at. */
+const tls = writeIdentity(
+  temporaryFolder(),
+  await testIdentity({ leaf: { commonName: 'db.example.com', extendedKeyUsages: [SERVER_AUTH] } }),
+);
+const server = await startPostgres({ after }, [], tls);
 const PASSWORD = 'the-secret-password';
 
 async function refusedFor(reason: Reason, url: string): Promise<AppError> {
@@ -49,6 +56,25 @@ describe('opening the shared database', () => {
     const url = await server.createDatabase();
     await refusedFor('DATABASE_MISSING', url.replace(/[^/]+$/, 'absent'));
     await refusedFor('DATABASE_REFUSES_LOGIN', withUser(url, 'nobody'));
+  });
+
+  test('is refused where nothing certifies the server, and where its certificate is for another name', async () => {
+    const url = await server.createDatabase();
+    const verified = `${url}?sslrootcert=${tls.certificatePath}&uselibpqcompat=true&sslmode`;
+    await (await openPostgres(`${verified}=verify-ca`, 2)).close();
+    const unknown = await refusedFor('DATABASE_CERTIFICATE_UNTRUSTED', `${url}?sslmode=verify-full`);
+    assert.match(unknown.message, /self-signed certificate in certificate chain.*sslrootcert/);
+    const named = await refusedFor('DATABASE_CERTIFICATE_UNTRUSTED', `${verified}=verify-full`);
+    assert.match(named.message, /not in the cert's list/);
+  });
+
+  test('is refused where the file of the authority cannot be read, or the server has no TLS', async (t) => {
+    const url = await server.createDatabase();
+    const missing = `${url}?sslmode=verify-full&sslrootcert=${temporaryFolder()}/none.pem`;
+    assert.match((await refusedFor('DATABASE_CERTIFICATE_UNTRUSTED', missing)).message, /none\.pem/);
+    const pooler = await startPgBouncer(server.address, 'session');
+    t.after(pooler.stop);
+    await refusedFor('DATABASE_UNREACHABLE', `${pooler.through(url)}?sslmode=verify-full`);
   });
 
   test('is refused where the user may not make tables', async () => {

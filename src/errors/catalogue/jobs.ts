@@ -137,6 +137,12 @@ export const databaseErrors = {
       `The database ${address} refuses the login: ${problem}. Correct the user and password in jobs.database_url, or what the server allows (pg_hba.conf).`,
     { callersSee: STORE_UNUSABLE },
   ),
+  DATABASE_CERTIFICATE_UNTRUSTED: entry<{ address: string; problem: string }>(
+    'SERVICE_UNAVAILABLE',
+    ({ address, problem }) =>
+      `The certificate of the database ${address} is not trusted: ${problem}. Let sslrootcert in jobs.database_url name a PEM file of its authority that the service can read, and use the host name that the certificate is for.`,
+    { class: 'outage', callersSee: STORE_UNUSABLE },
+  ),
   DATABASE_MISSING: entry<{ address: string }>(
     'SERVICE_UNAVAILABLE',
     ({ address }) =>

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, lchown, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
+import { chmod, copyFile, cp, lchown, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { arch, platform, tmpdir } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
@@ -28,17 +28,28 @@ export interface PostgresServer {
   start(): Promise<void>;
 }
 
-/** Starts a server that ends, and is removed, with the test. */
+interface TlsFiles {
+  readonly certificatePath: string;
+  readonly privateKeyPath: string;
+}
+
+/**
+ * Starts a server that ends, and is removed, with the test. With the files of a certificate and its key, it
+ * takes TLS connections as well.
+ */
 export async function startPostgres(
   t: { after(tearDown: () => Promise<void>): void },
   settings: readonly string[] = [],
+  tls?: TlsFiles,
 ): Promise<PostgresServer> {
   const folder = await mkdtemp(join(tmpdir(), 'postgres-'));
   const program = await programsIn(folder);
   await program.run('initdb', ['-D', join(folder, 'data'), '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--no-sync']);
   const address = ownAddress();
   const listening = [`listen_addresses=${address.host}`, `port=${address.port}`];
-  const flags = [...SETTINGS, ...listening, ...settings].flatMap((setting) => ['-c', setting]);
+  if (tls !== undefined) await copyTls(tls, join(folder, 'data'));
+  const secure = tls === undefined ? [] : ['ssl=on'];
+  const flags = [...SETTINGS, ...listening, ...secure, ...settings].flatMap((setting) => ['-c', setting]);
   let server: ChildProcess | null = null;
   const urlOf = (database: string) => `postgres://postgres@${address.host}:${address.port}/${database}`;
   const start = async () => {
@@ -153,6 +164,14 @@ async function nativeFolder(folder: string, user: { readonly uid?: number; reado
   const copy = join(folder, 'native');
   await cp(native, copy, { recursive: true });
   return copy;
+}
+
+/** Puts copies where the server looks for them. It refuses a key that others than its user could read. */
+async function copyTls({ certificatePath, privateKeyPath }: TlsFiles, data: string): Promise<void> {
+  await copyFile(certificatePath, join(data, 'server.crt'));
+  await copyFile(privateKeyPath, join(data, 'server.key'));
+  await chmod(join(data, 'server.key'), 0o600);
+  if (process.getuid?.() === 0) await giveTo(NOBODY, data);
 }
 
 async function giveTo(user: number, folder: string): Promise<void> {

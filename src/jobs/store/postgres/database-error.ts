@@ -14,6 +14,9 @@ const CONFLICT = /^40(001|P01)$/;
 /** The server cancelled a statement that took or waited too long (`statement_timeout`, `lock_timeout`), or an operator did. */
 const CANCELLED = /^(57014|55P03)$/;
 
+/** The codes of OpenSSL and Node for certificates that they refuse. */
+const CERTIFICATE_REFUSED = /CERT|^UNABLE_TO_|^INVALID_(CA|PURPOSE)$|^HOSTNAME_MISMATCH$/;
+
 /** The codes and messages of Node and its PostgreSQL driver for connections that are lost or refused. */
 const CONNECTION_CODES = new Set([
   'ECONNREFUSED',
@@ -27,7 +30,7 @@ const CONNECTION_CODES = new Set([
   'ENETDOWN',
 ]);
 const CONNECTION_MESSAGES =
-  /connection terminated|timeout expired|timeout exceeded|read timeout|client was closed|not queryable|connection error|connection ended/i;
+  /connection terminated|timeout expired|timeout exceeded|read timeout|client was closed|not queryable|connection error|connection ended|does not support SSL/i;
 
 const TIMEOUT = /timeout|ETIMEDOUT/i;
 
@@ -36,6 +39,10 @@ export function databaseError(address: string, error: unknown): unknown {
   if (error instanceof AppError || !(error instanceof Error)) return error;
   const code = codeOf(error);
   const problem = problemOf(error);
+  // Of all files, the driver opens those of certificates only.
+  if (CERTIFICATE_REFUSED.test(code) || (error as NodeJS.ErrnoException).syscall === 'open') {
+    return new AppError('DATABASE_CERTIFICATE_UNTRUSTED', { address, problem }, { cause: error });
+  }
   if (LOGIN_REFUSED.test(code)) return new AppError('DATABASE_REFUSES_LOGIN', { address, problem }, { cause: error });
   if (code === DATABASE_ABSENT) return new AppError('DATABASE_MISSING', { address }, { cause: error });
   if (code === NOT_PERMITTED) return new AppError('DATABASE_FORBIDS', { address, problem }, { cause: error });

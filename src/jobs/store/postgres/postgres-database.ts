@@ -165,14 +165,17 @@ async function migrateAlone(db: Database, address: string, steps: readonly Migra
  */
 async function refusePooler(url: string, address: string): Promise<void> {
   const { default: pg } = await import('pg');
-  const clients: [Client, Client] = [new pg.Client(clientConfig(url)), new pg.Client(clientConfig(url))];
+  const clients: Client[] = [];
+  const connect = async () => {
+    const client = new pg.Client(clientConfig(url));
+    clients.push(client);
+    // The next query reports a loss.
+    client.on('error', () => undefined);
+    await client.connect();
+    return client;
+  };
   try {
-    for (const client of clients) {
-      // The next query reports a loss.
-      client.on('error', () => undefined);
-      await client.connect();
-    }
-    if (await shareSession(...clients)) throw new AppError('DATABASE_POOLED', { address });
+    if (await shareSession(await connect(), await connect())) throw new AppError('DATABASE_POOLED', { address });
   } catch (error) {
     const isPooled = error instanceof Error && POOLED_BY_STATEMENT.test(error.message);
     throw isPooled ? new AppError('DATABASE_POOLED', { address }, { cause: error }) : databaseError(address, error);
