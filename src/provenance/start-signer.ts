@@ -42,6 +42,7 @@ export async function startSigner(options: StartOptions): Promise<SignerSupervis
   }
   const announce = () => logIdentity(signer.identity, options.trust, log);
   announce();
+  warnOfOutputs(signer.identity, options);
   signer.onRenewal(announce);
   signer.onClose(watchExpiry(() => signer.identity, log));
   const watch = new FileWatch({
@@ -72,7 +73,7 @@ async function stateOf(files: readonly string[]): Promise<string> {
  * to trust it, readers may refuse it, or others can read its key.
  */
 export function logIdentity(identity: IdentityDescription, trust: TrustSource, log: Log): void {
-  const { kind, subject, notAfter, file, exposedKey, certificateChain, deviations } = identity;
+  const { kind, subject, notAfter, file, exposedKey, deviations } = identity;
   if (exposedKey !== null) {
     const remedy = `chmod 600 "${exposedKey.file}"`;
     log.warn({ ...exposedKey, remedy }, 'others can read or change the file of the signing key');
@@ -80,13 +81,35 @@ export function logIdentity(identity: IdentityDescription, trust: TrustSource, l
   for (const deviation of deviations) {
     log.warn({ subject, file, ...deviation }, 'readers with the trust list of C2PA refuse the signing certificate');
   }
-  const chain = certificateChain.map((der) => new X509Certificate(Buffer.from(der, 'base64')));
-  const fields = { kind, subject, not_after: notAfter, file, trust_list: trust.current.listOfChain(chain) };
+  const fields = { kind, subject, not_after: notAfter, file, trust_list: trustListOf(identity, trust) };
   if (kind === 'configured') return log.info(fields, 'signing identity loaded');
   log.warn(
     fields,
     'SIGNING WITH A DEVELOPMENT IDENTITY that nobody has a reason to trust. Set signing.certificate_path and signing.private_key_path before outputs are published.',
   );
+}
+
+/** Warns where outputs that are signed with a configured identity become invalid with its end, or are not trusted here. */
+function warnOfOutputs(identity: IdentityDescription, { config, trust, log }: StartOptions): void {
+  const { kind, file, notAfter } = identity;
+  if (kind === 'development') return;
+  if (config.signing.tsa_url.length === 0) {
+    const fields = { key: 'signing.tsa_url', not_after: notAfter, remedy: 'Set signing.tsa_url.' };
+    log.warn(fields, 'outputs get no time-stamp, and become invalid when the signing certificate expires');
+  }
+  if (trustListOf(identity, trust) === null) {
+    const fields = { key: 'trust.anchors', file, remedy: 'Add the root of the signing identity to trust.anchors.' };
+    log.warn(
+      fields,
+      'outputs are verified as valid, not as trusted: trust.anchors has no root of the signing identity',
+    );
+  }
+}
+
+/** Returns the name of the list with an anchor of an identity; null for none. */
+function trustListOf({ certificateChain }: IdentityDescription, trust: TrustSource): string | null {
+  const chain = certificateChain.map((der) => new X509Certificate(Buffer.from(der, 'base64')));
+  return trust.current.listOfChain(chain);
 }
 
 const CHECK_PROCESS_URL = new URL(`./dry-run/run-identity-check${extname(import.meta.url)}`, import.meta.url);

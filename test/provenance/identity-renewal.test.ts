@@ -6,11 +6,12 @@ import { describe, type TestContext, test } from 'node:test';
 import type { Config } from '#config/config.ts';
 import { Launcher } from '#processes/launcher.ts';
 import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate-profile.ts';
+import { pemOf } from '#provenance/identity/pem.ts';
 import type { Signer } from '#provenance/signer.ts';
 import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
 import { DEFAULT_IDENTITY } from '#provenance/signing-identity.ts';
 import { startSigner } from '#provenance/start-signer.ts';
-import { NO_TRUST_LISTS } from '#provenance/trust-lists.ts';
+import { NO_TRUST_LISTS, TrustLists } from '#provenance/trust-lists.ts';
 import { keptLog, until } from '../support/jobs/test-jobs.ts';
 import { testIdentity, testKey, writeIdentity } from '../support/manifests/test-identity.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -26,9 +27,9 @@ const fitIdentity = () => {
   return testIdentity({ leaf: { extendedKeyUsages, ocsp: 'http://ocsp.example.com' } });
 };
 
-async function started(t: TestContext, config: Config) {
+async function started(t: TestContext, config: Config, lists = NO_TRUST_LISTS) {
   const log = keptLog();
-  const trust = { current: NO_TRUST_LISTS };
+  const trust = { current: lists };
   const signer = await startSigner({ config, launcher: new Launcher(), log, trust, pollIntervalMs: 5 });
   t.after(() => signer.close());
   const warnings = () => log.lines.filter(({ level }) => level !== 'info');
@@ -133,11 +134,32 @@ describe('an identity whose files are replaced', () => {
 
 test('the log names at the start what readers refuse of a certificate, with identifier and remedy', async (t) => {
   const { warnings } = await started(t, await configOf(temporaryFolder()));
+  const refused = warnings().filter(({ fields }) => 'oid' in fields);
   assert.deepEqual(
-    warnings().map(({ fields }) => [(fields as { oid?: string }).oid, 'remedy' in fields]),
+    refused.map(({ fields }) => [(fields as { oid?: string }).oid, 'remedy' in fields]),
     [
       ['1.3.6.1.4.1.62558.2.1', true],
       ['1.3.6.1.5.5.7.48.1', true],
     ],
   );
+});
+
+test('the log warns once, at the start, of outputs without a time-stamp, and of a root that is not among the anchors', async (t) => {
+  const folder = temporaryFolder();
+  const identity = await fitIdentity();
+  const config = await configOf(folder);
+  writeIdentity(folder, identity);
+  const { signer, warnings } = await started(t, config);
+  const before = signer.identity;
+  writeIdentity(folder, await fitIdentity());
+  await renewal(signer, before);
+  assert.deepEqual(
+    warnings().map(({ fields }) => (fields as { key?: string }).key),
+    ['signing.tsa_url', 'trust.anchors'],
+  );
+
+  writeIdentity(folder, identity);
+  const stamped = { ...config, signing: { ...config.signing, tsa_url: ['https://timestamp.example.com'] } };
+  const own = new TrustLists({ signers: [{ name: 'own', pem: identity.chain.map(pemOf).join('') }], authorities: [] });
+  assert.deepEqual((await started(t, stamped, own)).warnings(), []);
 });
