@@ -3,13 +3,22 @@
 // `--tests` also sets up the programs that the tests need; `--production` is content with what `npm ci --omit=dev` installed.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, lstatSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = join(fileURLToPath(import.meta.url), '../..');
 const modules = join(root, 'node_modules');
-const stamp = join(modules, '.attestream-setup');
+const STAMP = '.attestream-setup';
 
 /** Debian packages of the programs that make and judge the tests' media and play the part of other servers. */
 const TEST_PROGRAMS = [
@@ -55,8 +64,9 @@ function installModules() {
   const wanted = createHash('sha256')
     .update(readFileSync(join(root, 'package-lock.json')))
     .digest('hex');
+  const stamp = join(modules, STAMP);
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
-  // npm ci would follow the link, and empty the folder of another checkout.
+  // It belongs to another checkout.
   if (lstatSync(modules, { throwIfNoEntry: false })?.isSymbolicLink()) return;
   if (process.argv.includes('--production') && isProductionInstalled()) {
     // `npm ci --ignore-scripts` leaves the pinned Node out.
@@ -64,12 +74,26 @@ function installModules() {
     return;
   }
   say('Installing the npm dependencies (once, about half a minute) …');
+  replaceModules(wanted);
+}
+
+/** Installs into a folder of its own, which then takes the place of node_modules: a failure leaves the old packages as they were. */
+function replaceModules(wanted) {
+  const folder = `${modules}.new`;
+  const remove = () => rmSync(folder, { recursive: true, force: true });
+  remove();
+  process.on('exit', remove);
+  mkdirSync(folder);
+  for (const name of ['package.json', 'package-lock.json', '.npmrc'])
+    copyFileSync(join(root, name), join(folder, name));
   // Scripts of packages do not run, but for the one that puts the pinned Node in place. The C2PA package holds the
   // addon for Linux x64 and would download it again.
-  npm(['ci', '--ignore-scripts', '--no-fund', '--no-audit', '--loglevel=error']);
-  npm(['rebuild', 'node', '--loglevel=error']);
-  if (process.platform !== 'linux' || process.arch !== 'x64') npm(['rebuild', '@contentauth/c2pa-node']);
-  writeFileSync(stamp, wanted);
+  npm(['ci', '--ignore-scripts', '--no-fund', '--no-audit', '--loglevel=error'], folder);
+  npm(['rebuild', 'node', '--loglevel=error'], folder);
+  if (process.platform !== 'linux' || process.arch !== 'x64') npm(['rebuild', '@contentauth/c2pa-node'], folder);
+  writeFileSync(join(folder, 'node_modules', STAMP), wanted);
+  if (existsSync(modules)) renameSync(modules, join(folder, 'old'));
+  renameSync(join(folder, 'node_modules'), modules);
 }
 
 /** Returns true where npm has installed what runs in production: every package that is neither for development nor optional. */
@@ -117,22 +141,22 @@ function isOnPath(program) {
   return folders.some((folder) => existsSync(join(folder, program)));
 }
 
-/** Runs npm on the system's Node: the pinned one, which this may run on, goes away while npm replaces node_modules. */
-function npm(parameters) {
+/** Runs npm on the system's Node: the npm of Debian finds its own modules on that of Debian only. */
+function npm(parameters, cwd = root) {
   const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => !folder.startsWith(modules));
   const node = folders.map((folder) => join(folder, 'node')).find((path) => existsSync(path)) ?? process.execPath;
   const cli = process.env.npm_execpath;
   const env = { ...process.env, PATH: folders.join(delimiter) };
-  if (cli?.endsWith('.js')) run([node, cli, ...parameters], env);
-  else run([process.platform === 'win32' ? 'npm.cmd' : 'npm', ...parameters], env);
+  if (cli?.endsWith('.js')) run([node, cli, ...parameters], { cwd, env });
+  else run([process.platform === 'win32' ? 'npm.cmd' : 'npm', ...parameters], { cwd, env });
 }
 
-function run([command, ...parameters], env = process.env) {
-  const { status, error } = spawnSync(command, parameters, { cwd: root, env, stdio: ['ignore', 2, 2] });
+function run([command, ...parameters], { cwd = root, env = process.env } = {}) {
+  const { status, error } = spawnSync(command, parameters, { cwd, env, stdio: ['ignore', 2, 2] });
   if (status === 0) return;
   fail(
     `\`${[command, ...parameters].join(' ')}\` failed${error === undefined ? '' : `: ${error.message}`}.\n` +
-      'What it printed stands above. If the network refused, run the command again when it is there: nothing is left half done.',
+      'What it printed stands above. If the network refused, run the command again when it is there: what was installed before is as it was.',
   );
 }
 
