@@ -3,6 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { RELEASE } from '#config/release.ts';
 import { startService } from '../../scripts/running-service.ts';
 import { HANG_MS } from '../support/jobs/test-jobs.ts';
 import { testIdentity, writeIdentity } from '../support/manifests/test-identity.ts';
@@ -46,12 +47,9 @@ const CLONED = [
 const PRELUDE = `
 set -euo pipefail
 mount -t proc proc /proc
-mkdir -p /etc/caddy /etc/ssl/attestream /var/lib/nginx /var/log/nginx /var/tmp /var/cache
+mkdir -p /etc/caddy /var/lib/nginx /var/log/nginx /var/tmp /var/cache /run/bin
 rm -f /etc/nginx/sites-enabled/default
-echo '127.0.0.1 attestream.example.com' >> /etc/hosts
-openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=attestream.example.com -days 1 \
-  -addext subjectAltName=DNS:attestream.example.com -keyout /etc/ssl/attestream/key.pem -out /etc/ssl/attestream/fullchain.pem
-export CURL_CA_BUNDLE=/etc/ssl/attestream/fullchain.pem XDG_DATA_HOME=/var/tmp XDG_CONFIG_HOME=/var/tmp
+export PATH="/run/bin:$PATH" XDG_DATA_HOME=/var/tmp XDG_CONFIG_HOME=/var/tmp
 getent group prometheus > /dev/null || groupadd --system prometheus
 apt-get() { :; }
 git() {
@@ -61,9 +59,28 @@ npm() {
   mkdir -p node_modules
   mountpoint -q node_modules || mount --bind /media node_modules
 }
+cat > /run/bin/systemd-run <<'END'
+#!/bin/bash
+while [[ $1 = -* ]]; do
+  if [ "$1" = -p ]; then
+    case $2 in
+      User=*) user=\${2#*=} ;;
+      WorkingDirectory=*) folder=\${2#*=} ;;
+      Environment=*) variables+=(\${2#*=}) ;;
+      StateDirectory=*) state=\${2#*=} ;;
+    esac
+    shift
+  fi
+  shift
+done
+install -d -o $user -g $user -m 0700 /var/lib/$state
+cd $folder
+exec setpriv --reuid $user --regid $user --init-groups env -i PATH="$PATH" "\${variables[@]}" "$@"
+END
+chmod 755 /run/bin/systemd-run
 systemctl() {
   case "$*" in
-    daemon-reload) ;;
+    daemon-reload | 'restart prometheus') ;;
     'enable --now attestream' | 'start attestream')
       install -d -o attestream -g attestream -m 0700 /var/lib/attestream
       install -d -o attestream -g attestream /var/cache/attestream
@@ -148,7 +165,9 @@ describe('the recipes of docs/production.md', () => {
     for (const proxy of ['nginx', 'The first signed film']) assert.match(printed.get(proxy) ?? '', /"trusted"/, proxy);
     assert.match(printed.get('Start') ?? '', /"ready": true/);
     assert.match(printed.get('Start') ?? '', /attestream 700\nroot 640/);
+    assert.match(printed.get('Checks before the start') ?? '', /^ok +identity:/m);
     assert.match(printed.get('Prometheus') ?? '', /^attestream_build_info/m);
+    assert.match(printed.get('Upgrade, and the way back') ?? '', new RegExp(`^${RELEASE.version}$`, 'm'));
     // Two films were signed and verified before the copy.
     assert.match(printed.get('Backup and restore') ?? '', /(succeeded\n){4}/);
   });
