@@ -5,6 +5,6 @@ set -- /opt/attestream/node_modules/.bin/node src/cli/main.ts "$@"
 while read -r directive; do
   set -- -p "$directive" "$@"
 done <<END
-$(grep -E '^(User|WorkingDirectory|Environment|EnvironmentFile|StateDirectory|StateDirectoryMode)=' /etc/systemd/system/attestream.service)
+$(grep -E '^(User|WorkingDirectory|Environment|EnvironmentFile|StateDirectory|StateDirectoryMode|CacheDirectory)=' /etc/systemd/system/attestream.service)
 END
 exec systemd-run --quiet --pipe --wait --collect "$@"
