@@ -220,7 +220,7 @@ function localConfig({ config, outputDir, replacesOutputs, parallel }: LocalRunO
   if (outputDir === null) mkdirSync(nowhere);
   return {
     ...config,
-    auth: { tokens: [] },
+    auth: { tokens: [], callers: {} },
     jobs: { ...ownJobs, role: 'all', data_dir: folder, scratch_dir: join(folder, 'scratch') },
     worker: { ...worker, default_max_files_parallel: parallel ?? worker.default_max_files_parallel },
     signing: { ...config.signing, ...identityFilesOf(config) },

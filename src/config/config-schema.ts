@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { domainToASCII } from 'node:url';
 import { z } from 'zod';
-import { apiActions, digitalSourceType } from '#contract/actions.ts';
 import { isBucketName, isNetwork, LINK_LOCAL_AND_METADATA, parseBindAddress } from './addresses.ts';
+import { callerName, path, timeoutMs, url } from './schema-values.ts';
+import { identityName, signing } from './signing-schema.ts';
 
 const SHA256 = /^[0-9a-fA-F]{64}$/;
 const SHA256_PREFIX = 'sha256:';
@@ -15,11 +16,6 @@ const token = z
     (value) => !value.startsWith(SHA256_PREFIX) || SHA256.test(value.slice(SHA256_PREFIX.length)),
     'must have 64 hexadecimal digits after "sha256:"',
   );
-
-/** Letters, digits and a few signs, so that it reads the same in records, logs and the labels of metrics. */
-const callerName = z
-  .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'must be 1 to 64 letters, digits, ".", "_" and "-"');
 
 const callerTable = z
   .strictObject({
@@ -95,30 +91,16 @@ function sha256(text: string): string {
 
 const MIB_BYTES = 1024 ** 2;
 const TIB_BYTES = 1024 ** 4;
-const MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000;
 const MAX_COUNT = 10_000_000;
 const MAX_BUDGET_SECONDS = 366 * 24 * 60 * 60;
 const MAX_PARALLEL = 1024;
 const MAX_RETENTION_HOURS = 10 * 366 * 24;
 
-/** A path as it stands in the file; `loadConfig` makes it absolute. */
-const path = z
-  .string()
-  .min(1, 'must not be empty')
-  .refine((value) => !value.includes('\0'), 'must not hold a NUL');
-const timeoutMs = z.int().min(1).max(MAX_TIMEOUT_MS);
 const count = z.int().min(1).max(MAX_COUNT);
 
 const bindAddress = z
   .string()
   .refine((value) => parseBindAddress(value) !== null, 'must be an address and a port, such as 127.0.0.1:8080');
-
-const url = z
-  .string()
-  .refine(
-    (value) => URL.canParse(value) && /^https?:$/.test(new URL(value).protocol),
-    'must be a URL with the scheme https or http',
-  );
 
 /** A host name as people write it; `guardHosts` compares it in ASCII. */
 const hostName = z
@@ -141,7 +123,16 @@ const server = z.strictObject({
   allowed_hosts: z.array(hostName).default([]),
 });
 
-const auth = z.strictObject({ tokens: callerTokens.default([]) });
+/** What a caller may do; callers that are not named here may sign with every identity. */
+const callerRights = z.strictObject({
+  /** The first is the default. */
+  identities: z.array(identityName).min(1, 'must name at least one identity'),
+});
+
+const auth = z.strictObject({
+  tokens: callerTokens.default([]),
+  callers: z.record(callerName, callerRights).default({}),
+});
 
 const databaseUrl = z
   .string()
@@ -200,46 +191,12 @@ const worker = z.strictObject({
   sandbox: z.enum(['auto', 'off', 'require']).default('auto'),
 });
 
-/** Limits the authorities of one configuration: each may take `tsa_timeout_ms` before the next is asked. */
-const MAX_TIME_STAMP_AUTHORITIES = 8;
-
-/** One address or a list of them; always a list once it is read. */
-const timeStampAuthorities = z
-  .union([url.transform((one) => [one]), z.array(url).max(MAX_TIME_STAMP_AUTHORITIES)], {
-    error: `must be a URL with the scheme https or http, or a list of up to ${MAX_TIME_STAMP_AUTHORITIES} of them`,
-  })
-  .default([]);
-
-const signing = z
-  .strictObject({
-    certificate_path: path.exactOptional(),
-    private_key_path: path.exactOptional(),
-    private_key_passphrase: z.string().exactOptional(),
-    algorithm: z.enum(['es256', 'es384', 'es512', 'ps256', 'ps384', 'ps512', 'ed25519']).exactOptional(),
-    tsa_url: timeStampAuthorities,
-    tsa_timeout_ms: timeoutMs.default(10_000),
-    tsa_required: z.boolean().default(true),
-    digital_source_type: digitalSourceType.exactOptional(),
-    actions: apiActions.default([]),
-    verify_outputs: z.boolean().default(true),
-    verify_fragments: z.enum(['sample', 'all']).default('sample'),
-  })
-  .refine((given) => (given.certificate_path === undefined) === (given.private_key_path === undefined), {
-    error: 'certificate_path and private_key_path must be set together, or neither',
-  })
-  .refine((given) => given.algorithm === undefined || given.private_key_path !== undefined, {
-    error: 'needs signing.private_key_path: the development identity has an algorithm of its own',
-    path: ['algorithm'],
-  })
-  .refine((given) => given.private_key_passphrase === undefined || given.private_key_path !== undefined, {
-    error: 'needs signing.private_key_path: the development identity has no passphrase',
-    path: ['private_key_passphrase'],
-  });
-
 /** Files of the operator that verification uses. */
 const trust = z.strictObject({
   anchors: z.array(path).default([]),
   tsa_anchors: z.array(path).default([]),
+  publisher_anchors: z.array(path).default([]),
+  allowed: z.array(path).default([]),
   rubrics_dir: path.exactOptional(),
 });
 
@@ -317,11 +274,31 @@ export const configSchema = z
     callbacks: callbacks.prefault({}),
     telemetry: telemetry.prefault({}),
   })
-  .refine(({ jobs, signing }) => jobs.database_url === undefined || signing.certificate_path !== undefined, {
+  .refine(({ jobs, signing }) => jobs.database_url === undefined || isIdentityConfigured(signing), {
     error:
-      'needs a configured signing identity, so that all nodes sign as one: set signing.certificate_path and signing.private_key_path',
+      'needs a configured signing identity, so that all nodes sign as one: set signing.certificate_path and signing.private_key_path, or signing.identities',
     path: ['jobs', 'database_url'],
+  })
+  .superRefine(({ auth, signing }, context) => {
+    const names = identityNames(signing);
+    for (const [caller, { identities }] of Object.entries(auth.callers)) {
+      const unknown = identities.filter((name) => !names.includes(name));
+      if (unknown.length === 0) continue;
+      const message = `names ${unknown.join(', ')}, which no section of signing.identities configures`;
+      context.addIssue({ code: 'custom', path: ['auth', 'callers', caller, 'identities'], message });
+    }
   });
+
+type Signing = z.output<typeof signing>;
+
+function isIdentityConfigured(given: Signing): boolean {
+  return given.certificate_path !== undefined || Object.keys(given.identities).length > 0;
+}
+
+function identityNames({ identities }: Signing): string[] {
+  const names = Object.keys(identities);
+  return names.length === 0 ? ['default'] : names;
+}
 
 /** The JSON schema of one key, as far as it tells what a text stands for. */
 export interface KeySchema {

@@ -147,10 +147,13 @@ function withAbsolutePaths(config: ReturnType<typeof configSchema.parse>, cwd: s
       ...signing,
       ...(signing.certificate_path !== undefined && { certificate_path: absolute(signing.certificate_path) }),
       ...(signing.private_key_path !== undefined && { private_key_path: absolute(signing.private_key_path) }),
+      identities: mapPaths(signing.identities, absolute),
     },
     trust: {
       anchors: trust.anchors.map(absolute),
       tsa_anchors: trust.tsa_anchors.map(absolute),
+      publisher_anchors: trust.publisher_anchors.map(absolute),
+      allowed: trust.allowed.map(absolute),
       ...(trust.rubrics_dir !== undefined && { rubrics_dir: absolute(trust.rubrics_dir) }),
     },
     input_resolvers: {
@@ -159,6 +162,16 @@ function withAbsolutePaths(config: ReturnType<typeof configSchema.parse>, cwd: s
     },
     output_sinks: { ...outputs, local: { ...outputs.local, base_dir: absolute(outputs.local.base_dir) } },
   };
+}
+
+/** Makes the paths in a table absolute, at any depth: the values of `module` and of keys that end in `_path`. */
+function mapPaths<T extends object>(table: T, absolute: (path: string) => string): T {
+  const entries = Object.entries(table).map(([key, value]: [string, unknown]) => {
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return [key, mapPaths(value, absolute)];
+    const isPath = typeof value === 'string' && (key === 'module' || key.endsWith('_path'));
+    return [key, isPath ? absolute(value) : value];
+  });
+  return Object.fromEntries(entries) as T;
 }
 
 const REPLACEMENT_CHARACTER = '\ufffd';
