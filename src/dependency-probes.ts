@@ -2,12 +2,13 @@ import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { FolderProbes } from '#bytes/folder-probe.ts';
 import type { Config } from '#config/config.ts';
+import { defaultIdentityOf } from '#config/identities.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Dependency, DependencyProbes } from '#jobs/dependencies.ts';
 import { probeBuckets, probeInputBucket } from '#outputs/s3-tasks.ts';
 import type { Launcher } from '#processes/launcher.ts';
-import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
-import { probeSigning } from '#provenance/start-signer.ts';
+import { probeSigning } from '#provenance/probe-signing.ts';
+import type { Signers } from '#provenance/signers.ts';
 
 /** A bucket that says nothing for longer does not answer. */
 const BUCKET_BOUND_MS = 10_000;
@@ -21,7 +22,7 @@ const TIME_STAMP_INTERVAL_MS = 5 * 60_000;
 interface Parts {
   readonly config: Config;
   readonly launcher: Launcher;
-  readonly signer?: SignerSupervisor;
+  readonly signer?: Signers;
 }
 
 /** Returns how the service finds out whether its dependencies work, in child processes. To be called at the start. */
@@ -52,9 +53,11 @@ export function createDependencyProbes({ config, launcher, signer }: Parts): Dep
       case 'operation':
         return null;
       case 'signer':
-        return signer === undefined ? null : probeSigning(signer, launcher, null);
+        return signer === undefined ? null : probeSigning(signer, defaultIdentityOf(config));
       case 'time_stamp_authority':
-        return signer === undefined ? null : probeSigning(signer, launcher, { urls, timeoutMs, isRequired: true });
+        return signer === undefined
+          ? null
+          : probeSigning(signer, defaultIdentityOf(config), { urls, timeoutMs, isRequired: true });
     }
   };
   return {

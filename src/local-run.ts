@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '#config/config.ts';
+import { identitiesOf } from '#config/identities.ts';
 import { requireOptionalPackages } from '#config/optional-packages.ts';
 import type { JobResultEntry, OperationName } from '#contract/job.ts';
 import type { ListedJob } from '#contract/job-list.ts';
@@ -12,8 +13,7 @@ import type { OperationRequest } from '#operations/operation.ts';
 import { operationNamed } from '#operations/registry.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import { type AssertionChecker, createAssertionChecker } from '#provenance/assertion-checker.ts';
-import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
-import { startSigner } from '#provenance/start-signer.ts';
+import { Signers } from '#provenance/signers.ts';
 import { TrustStore } from '#provenance/trust-store.ts';
 import type { Log } from '#telemetry/logger.ts';
 import { clearStagings } from './clear-stagings.ts';
@@ -48,7 +48,7 @@ interface Parts {
   readonly jobs: Jobs;
   readonly checker: AssertionChecker;
   readonly trust: TrustStore;
-  readonly signer: SignerSupervisor | undefined;
+  readonly signer: Signers | undefined;
 }
 
 /**
@@ -76,7 +76,7 @@ export class LocalRun {
       const trust = await TrustStore.open({ settings: config.trust, log });
       const launcher = await prepareLauncher({ config, configFile: options.configFile, log });
       const signer = options.signs
-        ? await startSigner({ config: signerConfig(options), launcher, log, trust })
+        ? await Signers.start({ config: signerConfig(options), launcher, log, trust })
         : undefined;
       try {
         const jobs = await startJobs({ config, launcher, trust, signer, options });
@@ -93,8 +93,8 @@ export class LocalRun {
 
   /** The file of the development identity, where it signs with that. */
   get developmentIdentity(): string | null {
-    const { signer } = this.#parts;
-    return signer?.identity.kind === 'development' ? signer.identity.file : null;
+    const identity = this.#parts.signer?.identities[0];
+    return identity?.kind === 'development' ? identity.file : null;
   }
 
   /**
@@ -179,7 +179,7 @@ function requireWritable({ config, outputDir, signs }: LocalRunOptions): void {
   const own = xdgFolder('XDG_DATA_HOME', '.local/share');
   const folders = [
     ...(outputDir === null ? [] : [['--output', outputDir, 0o777] as const]),
-    ...(signs && config.signing.certificate_path === undefined ? [['XDG_DATA_HOME', own, 0o700] as const] : []),
+    ...(signs && isDevelopment(config) ? [['XDG_DATA_HOME', own, 0o700] as const] : []),
   ];
   for (const [key, folder, mode] of folders) {
     const problem = problemOfFolder(folder, mode);
@@ -191,7 +191,7 @@ interface JobParts {
   readonly config: Config;
   readonly launcher: Launcher;
   readonly trust: TrustStore;
-  readonly signer: SignerSupervisor | undefined;
+  readonly signer: Signers | undefined;
   readonly options: LocalRunOptions;
 }
 
@@ -223,7 +223,7 @@ function localConfig({ config, outputDir, replacesOutputs, parallel }: LocalRunO
     auth: { tokens: [], callers: {} },
     jobs: { ...ownJobs, role: 'all', data_dir: folder, scratch_dir: join(folder, 'scratch') },
     worker: { ...worker, default_max_files_parallel: parallel ?? worker.default_max_files_parallel },
-    signing: { ...config.signing, ...identityFilesOf(config) },
+    signing: isDevelopment(config) ? { ...config.signing, ...developmentFiles() } : config.signing,
     input_resolvers: { ...inputs, local: {} },
     output_sinks: {
       local: { ...outputs.local, base_dir: outputDir ?? nowhere, keep_existing: !replacesOutputs },
@@ -231,9 +231,14 @@ function localConfig({ config, outputDir, replacesOutputs, parallel }: LocalRunO
   };
 }
 
-function identityFilesOf({ signing: { certificate_path: certificate, private_key_path: key } }: Config) {
+function isDevelopment(config: Config): boolean {
+  return identitiesOf(config).some(({ signer }) => signer.type === 'development');
+}
+
+/** Returns the development identity as a configured one, which workers cannot read. */
+function developmentFiles() {
   const own = join(xdgFolder('XDG_DATA_HOME', '.local/share'), 'identity');
-  return { certificate_path: certificate ?? own, private_key_path: key ?? own };
+  return { certificate_path: own, private_key_path: own };
 }
 
 /** Returns the configuration of the signer, which makes a development identity where there is no other. */

@@ -1,13 +1,14 @@
 import { statfs } from 'node:fs/promises';
 import type { Config } from '#config/config.ts';
+import { identitiesOf } from '#config/identities.ts';
 import { requireOptionalPackages } from '#config/optional-packages.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Dependency, DependencyProbes } from '#jobs/dependencies.ts';
 import { probeStore, type StoreState } from '#jobs/store-probe.ts';
 import { findPrograms } from '#packaging/find-programs.ts';
 import { Launcher } from '#processes/launcher.ts';
-import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
-import { probeSigning, startSigner } from '#provenance/start-signer.ts';
+import { probeSigning } from '#provenance/probe-signing.ts';
+import { Signers } from '#provenance/signers.ts';
 import { TrustLists } from '#provenance/trust-lists.ts';
 import { TrustStore } from '#provenance/trust-store.ts';
 import { CollectedLog } from '#telemetry/collected-log.ts';
@@ -43,17 +44,17 @@ export async function* preflight(config: Config, configFile: string): AsyncGener
   if (isSigning) yield* programs();
   const trust = await trustLists(config);
   yield* trust.findings;
-  const identity = isSigning ? await signerOf(config, protections.launcher, trust.lists) : null;
-  const signer = identity?.signer;
+  const identities = isSigning ? await signersOf(config, protections.launcher, trust.lists) : null;
+  const signers = identities?.signers;
   try {
-    yield* identity?.findings ?? [];
-    if (signer !== undefined) yield* authorities(config, signer, protections.launcher);
+    yield* identities?.findings ?? [];
+    if (signers !== undefined) yield* authorities(config, signers);
     const store = await storeOf(config);
     yield store.finding;
     yield* dependencies(config, createDependencyProbes({ config, launcher: protections.launcher }));
     yield* clocks(config, store.state);
   } finally {
-    signer?.close();
+    signers?.close();
   }
 }
 
@@ -72,9 +73,17 @@ function warningsOf(check: string, { messages }: CollectedLog): Finding[] {
   return messages
     .filter(({ level }) => level !== 'info')
     .map(({ level, message, fields }) => {
-      const { problem, remedy } = fields as { readonly problem?: string; readonly remedy?: string };
+      const { problem, remedy, identity } = fields as {
+        readonly problem?: string;
+        readonly remedy?: string;
+        readonly identity?: string;
+      };
       const detail = [problem === undefined ? message : `${message}: ${problem}`, remedy].filter(Boolean).join('. ');
-      return { check, state: level === 'warn' ? 'warning' : 'failed', detail };
+      return {
+        check: [check, identity].filter(Boolean).join(' '),
+        state: level === 'warn' ? 'warning' : 'failed',
+        detail,
+      };
     });
 }
 
@@ -137,35 +146,32 @@ async function trustLists({ trust: settings }: Config) {
   }
 }
 
-async function signerOf(config: Config, launcher: Launcher, lists: TrustLists) {
+async function signersOf(config: Config, launcher: Launcher, lists: TrustLists) {
   const log = new CollectedLog();
   try {
-    const signer = await startSigner({ config, launcher, log, trust: { current: lists } });
-    const { subject, algorithm, notAfter } = signer.identity;
+    const signers = await Signers.start({ config, launcher, log, trust: { current: lists } });
     const findings = warningsOf('identity', log);
-    const isFit = findings.every(({ state }) => state !== 'failed');
-    const fit = isFit ? [ok('identity', `${subject}; ${algorithm}; until ${notAfter}`)] : [];
-    return { signer, findings: [...fit, ...findings] };
+    const fit = signers.identities.flatMap(({ name, subject, algorithm, notAfter }) => {
+      const check = `identity ${name}`;
+      const isFit = findings.every((finding) => finding.check !== check || finding.state !== 'failed');
+      return isFit ? [ok(check, `${subject}; ${algorithm}; until ${notAfter}`)] : [];
+    });
+    return { signers, findings: [...fit, ...findings] };
   } catch (error) {
     return { findings: [failed('identity', error)] };
   }
 }
 
 /** Each authority signs for itself: the service would stop at the first that answers. */
-async function* authorities(config: Config, signer: SignerSupervisor, launcher: Launcher): AsyncGenerator<Finding> {
-  const { tsa_url: urls, tsa_timeout_ms: timeoutMs } = config.signing;
-  for (const url of urls) {
+async function* authorities({ signing }: Config, signers: Signers): AsyncGenerator<Finding> {
+  const { tsa_timeout_ms: timeoutMs } = signing;
+  const users = new Map(signers.identities.flatMap(({ name, tsaUrls }) => tsaUrls.map((url) => [url, name])));
+  for (const [url, name] of users) {
     const check = `authority ${new URL(url).host}`;
-    const settings = { urls: [url], timeoutMs, isRequired: true };
-    const problem = await probeSigning(signer, launcher, settings).catch((error: unknown) => messageOf(error));
+    const problem = await probeSigning(signers, name, { urls: [url], timeoutMs, isRequired: true });
     if (problem === null) yield ok(check, 'gave a time-stamp');
-    else yield { check, state: 'failed', detail: `${problem} Correct signing.tsa_url, or take the address away` };
+    else yield { check, state: 'failed', detail: `${problem} Correct tsa_url, or take the address away` };
   }
-}
-
-function messageOf(error: unknown): string {
-  if (!(error instanceof AppError)) throw error;
-  return error.message;
 }
 
 async function storeOf({ jobs }: Config): Promise<{ readonly finding: Finding; readonly state: StoreState | null }> {
@@ -202,9 +208,9 @@ async function* dependencies(config: Config, probes: DependencyProbes): AsyncGen
 }
 
 /** Compares the clock of this host with those of the authorities and of the database. */
-async function* clocks({ signing }: Config, store: StoreState | null): AsyncGenerator<Finding> {
+async function* clocks(config: Config, store: StoreState | null): AsyncGenerator<Finding> {
   if (store?.nowMs != null) yield clock('database', store.nowMs - Date.now());
-  for (const url of signing.tsa_url) {
+  for (const url of new Set(identitiesOf(config).flatMap(({ tsaUrls }) => tsaUrls))) {
     const offsetMs = await offsetOf(url);
     if (offsetMs !== null) yield clock(new URL(url).host, offsetMs);
   }

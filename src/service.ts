@@ -18,8 +18,7 @@ import { operations } from '#operations/registry.ts';
 import { probeBuckets } from '#outputs/s3-tasks.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import { createAssertionChecker } from '#provenance/assertion-checker.ts';
-import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
-import { startSigner } from '#provenance/start-signer.ts';
+import { Signers } from '#provenance/signers.ts';
 import { TrustStore } from '#provenance/trust-store.ts';
 import { type Log, openLogger, requireLogLevel } from '#telemetry/logger.ts';
 import { limitRepeats } from '#telemetry/repeat-limit.ts';
@@ -71,7 +70,7 @@ async function serve(parts: ServiceParts): Promise<void> {
   requireFolders(config, log);
   const trust = await TrustStore.open({ settings: config.trust, log });
   if (config.jobs.role === 'api') return await serveJobs(parts, trust);
-  const signer = await startSigner({ config, launcher, log, trust });
+  const signer = await Signers.start({ config, launcher, log, trust });
   try {
     await serveJobs(parts, trust, signer);
   } catch (error) {
@@ -80,7 +79,7 @@ async function serve(parts: ServiceParts): Promise<void> {
   }
 }
 
-async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: SignerSupervisor): Promise<void> {
+async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signers): Promise<void> {
   const { config, workerEntry, launcher, logger, log } = parts;
   const { s3 } = config.output_sinks;
   if (s3 !== undefined && config.jobs.role !== 'api') await probeBuckets(s3, launcher);

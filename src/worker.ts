@@ -19,16 +19,20 @@ import { type InputRunner, runInputWorker, type WorkerParts } from '#workers/inp
 
 /** Creates the inputs, outputs and authors that operations use, by the configuration. */
 function openModules(config: Config, signers: SignerClient | null, trust: WorkerParts['trust']): OperationServices {
-  const { verify_outputs: verify, tsa_url: urls, tsa_timeout_ms: timeoutMs, tsa_required: isRequired } = config.signing;
+  const { verify_outputs: verify, tsa_timeout_ms: timeoutMs, tsa_required: isRequired } = config.signing;
+  const known = () => {
+    assert(signers !== null, 'workers that sign are started with signers');
+    return signers;
+  };
   return {
     inputs: createInputResolver(config, configFile(), crawlPlaylists),
     outputs: openOutputs(config),
     author: createManifestAuthor({
-      signerOf: (identity) => {
-        assert(signers !== null, 'workers that sign are started with a signer');
-        return signers.signerOf(identity);
+      signerOf: (identity) => known().signerOf(identity),
+      timeStampsOf: (identity) => {
+        const urls = known().tsaUrlsOf(identity);
+        return urls.length === 0 ? null : { urls, timeoutMs, isRequired };
       },
-      timeStamps: urls.length === 0 ? null : { urls, timeoutMs, isRequired },
       generator: { name: RELEASE.product, version: RELEASE.version },
       trust,
     }),

@@ -17,24 +17,9 @@ export type Config = DeepReadonly<z.output<typeof configSchema>> & {
   readonly jobs: { readonly scratch_dir: string };
   /** Set by commands alone: refuses outputs where there is something already. */
   readonly output_sinks: { readonly local: { readonly keep_existing?: boolean } };
+  /** Set by `withoutSecrets` alone: the files of identities, which no request reads and no output replaces. */
+  readonly protected_files?: readonly string[];
 };
-
-/** Stands for the address of the database, which holds a password: a worker needs to know only that there is one. */
-const WITHHELD_DATABASE_URL = 'postgres://withheld';
-
-/** Returns the configuration as processes get it that work on media: without tokens, passphrase and the like. */
-export function withoutSecrets(config: Config): Config {
-  const { private_key_passphrase: _, ...signing } = config.signing;
-  const { database_url: databaseUrl, ...jobs } = config.jobs;
-  return {
-    ...config,
-    auth: { ...config.auth, tokens: [] },
-    callbacks: {},
-    telemetry: {},
-    signing,
-    jobs: { ...jobs, ...(databaseUrl !== undefined && { database_url: WITHHELD_DATABASE_URL }) },
-  };
-}
 
 /** Keys whose values may be shown. A key that stands neither here nor in `WITHHELD_KEYS` is not shown either. */
 const SHOWN_KEYS = [

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Config } from './config.ts';
+import { identityPaths } from './identities.ts';
 
 /**
  * Returns the folder of the records of committed publications. Nodes that share outputs share these records
@@ -20,14 +21,14 @@ export function databaseFileOf(dataDir: string): string {
 }
 
 /**
- * Returns the paths that workers cannot read: the key and its certificates, which the signer reads, the configuration,
- * and the job store, which holds what other callers asked for.
+ * Returns the paths that workers cannot read: the files of identities, which the signer reads, the configuration, and the job
+ * store, which holds what other callers asked for.
  */
-export function secretPaths({ jobs, signing }: Config, configFile: string): readonly string[] {
-  const files = [signing.private_key_path, signing.certificate_path].filter((path) => path !== undefined);
-  const database = databaseFileOf(jobs.data_dir);
+export function secretPaths(config: Config, configFile: string): readonly string[] {
+  const { data_dir: dataDir } = config.jobs;
+  const database = databaseFileOf(dataDir);
   const store = ['', '-wal', '-shm'].map((suffix) => database + suffix);
-  return [...files, join(jobs.data_dir, 'identity'), configFile, ...store];
+  return [...identityPaths(config), join(dataDir, 'identity'), join(dataDir, 'signers'), configFile, ...store];
 }
 
 /**
@@ -35,7 +36,6 @@ export function secretPaths({ jobs, signing }: Config, configFile: string): read
  * need not exist.
  */
 export function protectedPaths(config: Config, configFile: string): readonly string[] {
-  const { jobs, signing } = config;
-  const keys = [signing.private_key_path, signing.certificate_path].filter((path) => path !== undefined);
-  return [jobs.data_dir, jobs.scratch_dir, recordsDirOf(config), ...keys, configFile];
+  const { jobs, protected_files: files = identityPaths(config) } = config;
+  return [jobs.data_dir, jobs.scratch_dir, recordsDirOf(config), ...files, configFile];
 }

@@ -20,4 +20,3 @@ export const url = z
 export const callerName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'must be 1 to 64 letters, digits, ".", "_" and "-"');
-

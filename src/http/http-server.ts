@@ -7,7 +7,7 @@ import { validate, validateInSlices } from '#contract/validate.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import type { Operation, RequestContext } from '#operations/operation.ts';
-import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
+import type { Signers } from '#provenance/signers.ts';
 import type { TrustSource } from '#provenance/trust-lists.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
@@ -83,8 +83,8 @@ interface HttpServerParts {
   readonly logger: FastifyBaseLogger;
   /** The log for what the deployment is at fault for; limits repeats. */
   readonly log: Log;
-  /** The signer of this node, with the identity in force; none where it only takes jobs. */
-  readonly signer?: Pick<SignerSupervisor, 'identity'>;
+  /** The signer of this node, with the identities in force; none where it only takes jobs. */
+  readonly signer?: Pick<Signers, 'identities'>;
   readonly trust: TrustSource;
 }
 

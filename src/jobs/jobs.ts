@@ -135,7 +135,7 @@ export class Jobs {
     const needs = needsOf(submission, this.#options.config);
     const { outages } = scheduler;
     await refuseBeyondOutages(needs, { outages, store, capacity: this.#options.config.worker.queue_capacity });
-    if (identityOf(submission) !== null) await requireValidIdentity(this.#options.signer?.identity, nodes);
+    if (identityOf(submission) !== null) await requireValidIdentity(this.#options.signer?.identities[0], nodes);
     const jobId = this.#ids.next();
     const { caller = null, request } = submission;
     const reservation = scheduler.capacity.reserve(caller, request.inputs.length);
@@ -264,17 +264,18 @@ export class Jobs {
    */
   async readiness({ isAdmin }: { readonly isAdmin: boolean } = { isAdmin: true }): Promise<Readiness> {
     const { config, signer } = this.#options;
+    const identity = signer?.identities[0];
     const { jobs, worker } = config;
     const healthy = await this.healthy();
     const waiting = this.#engine?.scheduler.capacity.waiting ?? 0;
     const isFull = jobs.role !== 'worker' && waiting >= worker.queue_capacity;
     const outages = this.#engine?.scheduler.outages ?? [];
     return {
-      ready: healthy && !isFull && maySign(outages, signer?.identity),
+      ready: healthy && !isFull && maySign(outages, identity),
       version: RELEASE.version,
       interface_version: INTERFACE_VERSION,
       role: jobs.role,
-      ...(signer && { identity: { kind: signer.identity.kind, not_after: signer.identity.notAfter } }),
+      ...(identity && { identity: { kind: identity.kind, not_after: identity.notAfter } }),
       store: { engine: jobs.database_url === undefined ? 'sqlite' : 'postgresql', reachable: healthy },
       queue: { waiting, capacity: worker.queue_capacity },
       dependencies: outages.map((outage) => awayDependencyOf(outage, isAdmin)),
@@ -303,7 +304,7 @@ export class Jobs {
       workerProcesses: pool?.size ?? 0,
       queueCapacity: config.worker.queue_capacity,
       away: kindsAway(scheduler?.outages ?? []),
-      identityEndsAtMs: signer === undefined ? null : Date.parse(signer.identity.notAfter),
+      identityEndsAtMs: Date.parse(signer?.identities[0]?.notAfter ?? '') || null,
       otherNodes: nodes?.otherNodes === undefined ? [] : nodes.otherNodes(),
     };
   }

@@ -82,7 +82,7 @@ async function inProcess(
   boundMs = TASK_TIMEOUT_MS,
 ): Promise<readonly string[]> {
   const writable = request.task.kind === 'roll-back' ? [request.task.dataDir] : [];
-  const child = new Child<S3TaskRequest, S3TaskAnswer>(launcher, PROCESS_URL, { execArgv: [], s3: true, writable });
+  const child = new Child<S3TaskRequest, S3TaskAnswer>(launcher, PROCESS_URL, { execArgv: [], aws: true, writable });
   const answer = await child.askOnce('a task in S3', request, { boundMs, because: 'because it took too long' });
   if ('error' in answer) throw AppError.fromData(answer.error);
   return answer.addresses;

@@ -32,7 +32,9 @@ export interface LaunchOptions {
   /** Variables that are set unless the environment of the service sets them. */
   readonly environment?: NodeJS.ProcessEnv;
   /** Passes the variables of the AWS SDK's credential chain on. */
-  readonly s3?: boolean;
+  readonly aws?: boolean;
+  /** Passes all variables on but those of the service itself and of AWS: libraries of vendors have variables of their own. */
+  readonly vendor?: boolean;
   /** The folders that the process may write; missing ones are created. Without this list the process is not sandboxed. */
   readonly writable?: readonly string[];
   readonly limits?: ProcessLimits;
@@ -109,13 +111,13 @@ export class Launcher {
     return [...limiting, ...bwrap, ...mountArguments(paths, environment), '--'];
   }
 
-  #environmentFor({ environment = {}, s3 = false, writable }: LaunchOptions): NodeJS.ProcessEnv {
+  #environmentFor({ environment = {}, aws = false, vendor = false, writable }: LaunchOptions): NodeJS.ProcessEnv {
     const folder = writable === undefined ? getCompileCacheDir() : workerCacheFolder();
     const names = this.#options.variables ?? [];
     return {
       MALLOC_MMAP_THRESHOLD_: MMAP_THRESHOLD_BYTES,
       ...environment,
-      ...childEnvironment(process.env, { s3, names }),
+      ...childEnvironment(process.env, { aws, vendor, names }),
       ...(folder != null && { NODE_COMPILE_CACHE: folder }),
     };
   }
@@ -239,18 +241,21 @@ const BASE_PREFIXES: readonly string[] = ['LC_', 'MALLOC_', 'UV_'];
 /** The prefix of the variables of the AWS SDK's credential chain. */
 const AWS_PREFIX = 'AWS_';
 
+/** The prefix of the variables that set keys of the configuration, some of which are secrets. */
+const SERVICE_PREFIX = 'SERVICE__';
+
 /**
  * Returns the variables that a child process of the service gets: those of an allow-list, so that no secret of the
  * service's environment (`SERVICE__…`) reaches one. `names` are further ones to pass on.
  */
 function childEnvironment(
   env: NodeJS.ProcessEnv,
-  { s3 = false, names = [] }: { readonly s3?: boolean; readonly names?: readonly string[] } = {},
+  { aws, vendor, names }: { readonly aws: boolean; readonly vendor: boolean; readonly names: readonly string[] },
 ): NodeJS.ProcessEnv {
   const isPassedOn = (name: string): boolean =>
     BASE_VARIABLES.has(name) ||
     BASE_PREFIXES.some((prefix) => name.startsWith(prefix)) ||
-    (s3 && name.startsWith(AWS_PREFIX)) ||
+    (name.startsWith(AWS_PREFIX) ? aws : vendor && !name.toUpperCase().startsWith(SERVICE_PREFIX)) ||
     names.includes(name);
   return Object.fromEntries(Object.entries(env).filter(([name]) => isPassedOn(name)));
 }

@@ -1,87 +1,52 @@
 import { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { extname } from 'node:path';
-import { AppError } from '#errors/app-error.ts';
+import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import { Child } from '#processes/child.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { TimeStampSettings } from './authoring/time-stamps.ts';
 import type { ManifestProblem } from './dry-run/dry-run-manifest.ts';
-import { FileWatch, stateOfFile } from './file-watch.ts';
-import { identityFiles } from './identity/load-signing-identity.ts';
-import { watchExpiry } from './identity-expiry.ts';
-import { type SignerOptions, SignerSupervisor } from './signer-supervisor.ts';
-import type { IdentityDescription } from './signing-identity.ts';
+import type { SignerSupervisor, SigningProcess } from './signer-supervisor.ts';
+import { type CredentialDescription, type IdentityDescription, signerProcessesOf } from './signing-identity.ts';
 import type { TrustSource } from './trust-lists.ts';
 
-interface StartOptions extends SignerOptions {
-  /** Says whether the identity is on a trust list. */
-  readonly trust: TrustSource;
-  /** Time between two looks at the files of the identity, in milliseconds. */
-  readonly pollIntervalMs?: number;
+/** The use of a credential by identities, as fields of the log. */
+export interface CredentialUse {
+  /** The names of the identities, joined by commas. */
+  readonly identity: string;
+  readonly role: 'claim' | 'publisher';
 }
 
-/** The looks at a renewed pair that cannot be used before it is warned of: a minute of them. */
-const MAX_RENEWAL_ATTEMPTS = 30;
-
-/**
- * Starts the process that holds the key, and has both official readers judge what it signs. From then on it warns of the end of
- * the identity, and renews it when its files are replaced. Throws an AppError that names the file, its problem, and the remedy.
- */
-export async function startSigner(options: StartOptions): Promise<SignerSupervisor> {
-  const { config, log } = options;
-  const files = identityFiles(config);
-  const usedState = await stateOf(files);
-  const signer = await SignerSupervisor.start(options);
-  try {
-    // Operations that sign nothing go on with an identity that has ended, and the files are watched.
-    if (!hasEnded(signer.identity)) await checkIdentity(signer, signer.identity, options.launcher);
-  } catch (error) {
-    signer.close();
-    throw error;
-  }
-  const announce = () => logIdentity(signer.identity, options.trust, log);
-  announce();
-  warnOfOutputs(signer.identity, options);
-  signer.onRenewal(announce);
-  signer.onClose(watchExpiry(() => signer.identity, log));
-  const watch = new FileWatch({
-    stateOf: () => stateOf(files),
-    usedState,
-    reload: () => signer.renew((candidate) => checkIdentity(signer, candidate, options.launcher)),
-    refused: ({ message: problem }) => {
-      const fields = { problem, not_after: signer.identity.notAfter };
-      log.warn(fields, 'the changed files of the signing identity cannot be used; the old one stays in force');
-    },
-    maxAttempts: MAX_RENEWAL_ATTEMPTS,
-    pollIntervalMs: options.pollIntervalMs,
-  });
-  signer.onClose(() => watch.close());
-  return signer;
-}
-
-function hasEnded({ notAfter }: IdentityDescription): boolean {
+/** Tells whether a certificate of the chain of a credential has expired. */
+export function hasEnded({ notAfter }: CredentialDescription): boolean {
   return Date.parse(notAfter) < Date.now();
 }
 
-async function stateOf(files: readonly string[]): Promise<string> {
-  return (await Promise.all(files.map(stateOfFile))).join();
-}
-
 /**
- * Logs the identity with the trust list that has an anchor of it (null for none), and warns where nobody has a reason
+ * Logs a credential with the trust list that has an anchor of it (null for none), and warns where nobody has a reason
  * to trust it, readers may refuse it, or others can read its key.
  */
-export function logIdentity(identity: IdentityDescription, trust: TrustSource, log: Log): void {
-  const { kind, subject, notAfter, file, exposedKey, deviations } = identity;
+export function logCredential(
+  credential: CredentialDescription,
+  use: CredentialUse,
+  trust: TrustSource,
+  log: Log,
+): void {
+  const { kind, keyKind, subject, notAfter, file, exposedKey, deviations } = credential;
   if (exposedKey !== null) {
     const remedy = `chmod 600 "${exposedKey.file}"`;
-    log.warn({ ...exposedKey, remedy }, 'others can read or change the file of the signing key');
+    log.warn({ ...use, ...exposedKey, remedy }, 'others can read or change the file of the signing key');
   }
-  for (const deviation of deviations) {
-    log.warn({ subject, file, ...deviation }, 'readers with the trust list of C2PA refuse the signing certificate');
+  // The certificate policy of C2PA is about those who sign claims.
+  for (const deviation of use.role === 'claim' ? deviations : []) {
+    log.warn(
+      { ...use, subject, file, ...deviation },
+      'readers with the trust list of C2PA refuse the signing certificate',
+    );
   }
-  const fields = { kind, subject, not_after: notAfter, file, trust_list: trustListOf(identity, trust) };
+  const trustList = trustListOf(credential, trust);
+  const fields = { ...use, kind, key: keyKind, subject, not_after: notAfter, file, trust_list: trustList };
   if (kind === 'configured') return log.info(fields, 'signing identity loaded');
   log.warn(
     fields,
@@ -90,24 +55,24 @@ export function logIdentity(identity: IdentityDescription, trust: TrustSource, l
 }
 
 /** Warns where outputs that are signed with a configured identity become invalid with its end, or are not trusted here. */
-function warnOfOutputs(identity: IdentityDescription, { config, trust, log }: StartOptions): void {
-  const { kind, file, notAfter } = identity;
+export function warnOfOutputs(identity: IdentityDescription, trust: TrustSource, log: Log): void {
+  const { name, kind, file, notAfter, tsaUrls } = identity;
   if (kind === 'development') return;
-  if (config.signing.tsa_url.length === 0) {
-    const fields = { key: 'signing.tsa_url', not_after: notAfter, remedy: 'Set signing.tsa_url.' };
+  if (tsaUrls.length === 0) {
+    const fields = { identity: name, key: 'signing.tsa_url', not_after: notAfter, remedy: 'Set signing.tsa_url.' };
     log.warn(fields, 'outputs get no time-stamp, and become invalid when the signing certificate expires');
   }
   if (trustListOf(identity, trust) === null) {
-    const fields = { key: 'trust.anchors', file, remedy: 'Add the root of the signing identity to trust.anchors.' };
+    const remedy = 'Add the root of the signing identity to trust.anchors.';
     log.warn(
-      fields,
+      { identity: name, key: 'trust.anchors', file, remedy },
       'outputs are verified as valid, not as trusted: trust.anchors has no root of the signing identity',
     );
   }
 }
 
-/** Returns the name of the list with an anchor of an identity; null for none. */
-function trustListOf({ certificateChain }: IdentityDescription, trust: TrustSource): string | null {
+/** Returns the name of the list with an anchor of a credential; null for none. */
+function trustListOf({ certificateChain }: CredentialDescription, trust: TrustSource): string | null {
   const chain = certificateChain.map((der) => new X509Certificate(Buffer.from(der, 'base64')));
   return trust.current.listOfChain(chain);
 }
@@ -120,22 +85,28 @@ export interface SigningCheck {
   readonly timeStamps: TimeStampSettings | null;
 }
 
+/** The answer to a check: problems of what was signed, or why nothing could be signed. */
+export type CheckAnswer = { readonly problems: readonly ManifestProblem[] } | { readonly error: AppErrorData };
+
 const CHECK = { boundMs: 60_000, because: 'because it took too long' };
 
 /**
- * Signs a small manifest with a configured identity, which the signer has loaded. Throws `IDENTITY_EXPIRED`, or
- * `IDENTITY_INVALID` where one of the official readers calls it invalid. The SDK runs in a process of its own, without the key. A development identity is this program's own work, and
- * not checked at each start: that takes half a second of processor time.
+ * Signs a small manifest with a credential of claims, which the signer has loaded. Throws `IDENTITY_EXPIRED`, `SIGNATURE_FAILED`, or
+ * `IDENTITY_INVALID` where one of the official readers calls it invalid. The SDK runs in a process of its own, without the key. A
+ * development identity is this program's own work, and not checked at each start: that takes half a second of processor time.
  */
-export async function checkIdentity(
+export async function checkCredential(
   signer: SignerSupervisor,
-  identity: IdentityDescription,
+  credential: CredentialDescription,
   launcher: Launcher,
 ): Promise<void> {
-  const { file, kind, notAfter } = identity;
-  if (hasEnded(identity)) throw new AppError('IDENTITY_EXPIRED', { notAfter });
+  const { file, kind, notAfter, key } = credential;
+  if (hasEnded(credential)) throw new AppError('IDENTITY_EXPIRED', { notAfter });
   if (kind === 'development') return;
-  const problems = await judgeInProcess(signer, { identity, timeStamps: null }, launcher);
+  const identity = { ...credential, name: 'checked', tsaUrls: [], publisher: null };
+  const problems = await signAndJudge({ identity, timeStamps: null }, launcher, (process, channelOf) =>
+    signer.attach(process, channelOf(0), [key]).allow([key]),
+  );
   if (problems.length === 0) return;
   throw new AppError('IDENTITY_INVALID', {
     file,
@@ -147,29 +118,23 @@ export async function checkIdentity(
 }
 
 /**
- * Signs a small manifest, with a time-stamp where settings are given. Resolves with null where that works, else with the problem.
+ * Signs a small manifest in a process of its own, which `attach` gives the right to sign, and has both official readers judge it.
+ * Throws the AppError with which nothing could be signed.
  */
-export async function probeSigning(
-  signer: SignerSupervisor,
-  launcher: Launcher,
-  timeStamps: TimeStampSettings | null,
-): Promise<string | null> {
-  const [found] = await judgeInProcess(signer, { identity: signer.identity, timeStamps }, launcher);
-  return found === undefined ? null : found.problem;
-}
-
-async function judgeInProcess(
-  signer: SignerSupervisor,
+export async function signAndJudge(
   check: SigningCheck,
   launcher: Launcher,
+  attach: (process: SigningProcess, channelOf: (index: number) => Socket | null) => void,
 ): Promise<readonly ManifestProblem[]> {
-  const child = new Child<SigningCheck, readonly ManifestProblem[]>(launcher, CHECK_PROCESS_URL, {
+  const child = new Child<SigningCheck, CheckAnswer>(launcher, CHECK_PROCESS_URL, {
     execArgv: [],
     writable: [],
-    pipeCount: 1,
+    pipeCount: signerProcessesOf([check.identity]).length,
   });
   const kill = (because: string) => child.kill(because);
   const own = { exited: child.exited, giveChannel: (next: Socket) => next.destroy(), kill };
-  signer.attach(own, child.channel(), check.identity).allow(check.identity.name);
-  return await child.askOnce('the check of the signing identity', check, CHECK);
+  attach(own, (index) => child.channel(index));
+  const answer = await child.askOnce('the check of the signing identity', check, CHECK);
+  if ('error' in answer) throw AppError.fromData(answer.error);
+  return answer.problems;
 }

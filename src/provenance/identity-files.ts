@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { chmod, chown, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Log } from '#telemetry/logger.ts';
-import { type IdentityFiles, inspectIdentity } from './identity/load-signing-identity.ts';
+import { logCredential } from './check-identity.ts';
+import { inspectIdentity, type PemCredential } from './identity/load-signing-identity.ts';
 import { watchExpiry } from './identity-expiry.ts';
-import { DEFAULT_IDENTITY, describeIdentity, type IdentityDescription } from './signing-identity.ts';
-import { logIdentity } from './start-signer.ts';
+import { type CredentialDescription, describeCredential } from './signing-identity.ts';
 import type { TrustSource } from './trust-lists.ts';
 
 /**
@@ -13,15 +13,23 @@ import type { TrustSource } from './trust-lists.ts';
  * `IDENTITY_FILE_UNREADABLE`, or `IDENTITY_INVALID` where the files hold no chain and no key that could sign.
  */
 export async function checkIdentityFiles(
-  files: IdentityFiles,
+  settings: PemCredential,
+  identity: string,
   trust: TrustSource,
   log: Log,
-): Promise<{ readonly identity: IdentityDescription; readonly problems: readonly string[] }> {
-  const { identity: loaded, problems } = await inspectIdentity(files);
-  const identity = await describeIdentity(loaded, { name: DEFAULT_IDENTITY, key: 0 }, files.privateKeyPath);
-  logIdentity(identity, trust, log);
-  watchExpiry(() => identity, log)();
-  return { identity, problems };
+): Promise<{ readonly credential: CredentialDescription; readonly problems: readonly string[] }> {
+  const { identity: loaded, problems } = await inspectIdentity(settings);
+  const credential = await describeCredential(loaded, settings, { process: 0, key: 0 });
+  const use = { identity, role: 'claim' } as const;
+  logCredential(credential, use, trust, log);
+  watchExpiry(() => [{ credential, use }], log)();
+  return { credential, problems };
+}
+
+/** The files of a chain and its key. */
+export interface IdentityFiles {
+  readonly certificatePath: string;
+  readonly privateKeyPath: string;
 }
 
 /** The permissions of files that were not there before. */
@@ -42,10 +50,7 @@ interface Copy {
  * Copies a chain and its key to where the service reads them. Each appears at once, under the owner and group of the file that
  * was there, or of the folder. Rejects with the error of the system, with the old pair in place where a file cannot be written.
  */
-export async function installIdentityFiles(
-  given: Pick<IdentityFiles, 'certificatePath' | 'privateKeyPath'>,
-  target: Pick<IdentityFiles, 'certificatePath' | 'privateKeyPath'>,
-): Promise<void> {
+export async function installIdentityFiles(given: IdentityFiles, target: IdentityFiles): Promise<void> {
   const copies = [
     copyOf(given.privateKeyPath, target.privateKeyPath, 'key'),
     copyOf(given.certificatePath, target.certificatePath, 'certificate'),

@@ -60,8 +60,8 @@ export interface ManifestDraft {
 interface ManifestAuthorParts {
   /** Returns the signer of an identity, by its name. */
   readonly signerOf: (identity: string) => Signer;
-  /** Null where signatures get no time-stamps. */
-  readonly timeStamps: TimeStampSettings | null;
+  /** Returns the authorities of an identity, by its name; null where its signatures get no time-stamps. */
+  readonly timeStampsOf: (identity: string) => TimeStampSettings | null;
   readonly generator: ClaimGenerator;
   /** Trust lists that the manifests of ingredients are validated with. */
   readonly trust: TrustSource;
@@ -81,15 +81,28 @@ export async function signAgainIfLarger<Result>(step: () => Promise<Result>): Pr
 }
 
 /** Creates an author of manifests. */
-export function createManifestAuthor({ generator, signerOf, timeStamps, trust }: ManifestAuthorParts): ManifestAuthor {
-  const stamps = timeStamps === null ? null : new TimeStamps(timeStamps);
+export function createManifestAuthor({
+  generator,
+  signerOf,
+  timeStampsOf,
+  trust,
+}: ManifestAuthorParts): ManifestAuthor {
+  const stamps = new Map<string, TimeStamps | null>();
   const measureSize = createSizeMeter();
+  /** Keeps what is known of the answers of an identity's authorities. */
+  const timeStampsFor = (identity: string): TimeStamps | null => {
+    const settings = timeStampsOf(identity);
+    const known = stamps.get(identity) ?? (settings && new TimeStamps(settings));
+    stamps.set(identity, known);
+    return known;
+  };
   return {
     async draft(request, signal) {
-      const signer = signerOf(request.identity);
+      const { identity } = request;
+      const signer = signerOf(identity);
       requireUnexpired(signer);
       const ingredients = await readIngredients(request, signer, trust.current, signal);
-      return draftOf({ request, ingredients, generator }, { signer, timeStamps: stamps }, measureSize);
+      return draftOf({ request, ingredients, generator }, { signer, timeStamps: timeStampsFor(identity) }, measureSize);
     },
   };
 }

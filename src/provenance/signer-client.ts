@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import type { Signer } from './signer.ts';
 import {
@@ -9,43 +10,105 @@ import {
   STATUS,
   sendFrame,
 } from './signer-protocol.ts';
-import type { IdentityDescription } from './signing-identity.ts';
+import { type CredentialDescription, type IdentityDescription, signerProcessesOf } from './signing-identity.ts';
 
 /** Limits the time of a signature, a restart of the signer process included. */
 const SIGN_TIMEOUT_MS = 30_000;
 
 /** A request that waits for its answer. */
 interface PendingRequest {
-  readonly identity: IdentityDescription;
+  readonly credential: CredentialDescription;
   readonly data: Uint8Array;
   readonly resolve: (signature: Buffer) => void;
   readonly reject: (error: Error) => void;
   readonly timer: NodeJS.Timeout;
 }
 
-/** Signs with the keys of the signer process, over a channel between this process and the signer. */
+/** The parts of an identity that a manifest is signed with. */
+interface SigningParts {
+  readonly signer: Signer;
+  readonly publisher: Signer | null;
+  readonly tsaUrls: readonly string[];
+}
+
+/** Signs with the keys of the signer processes, over a channel between this process and each of them. */
 export class SignerClient {
+  readonly #identities: ReadonlyMap<string, SigningParts>;
+  readonly #links: ReadonlyMap<number, SignerLink>;
+
+  constructor(identities: readonly IdentityDescription[], timeoutMs = SIGN_TIMEOUT_MS) {
+    this.#links = new Map(signerProcessesOf(identities).map((process) => [process, new SignerLink(timeoutMs)]));
+    this.#identities = new Map(
+      identities.map((identity) => {
+        const { name, publisher, tsaUrls } = identity;
+        const published = publisher && this.#signerWith(publisher);
+        return [name, { signer: this.#signerWith(identity), publisher: published, tsaUrls }];
+      }),
+    );
+  }
+
+  /** Returns the signer of claims of an identity, by its name. */
+  signerOf(name: string): Signer {
+    return this.#identityOf(name).signer;
+  }
+
+  /** Returns the signer of the identity assertions of an identity's publisher; null where it has none. */
+  publisherOf(name: string): Signer | null {
+    return this.#identityOf(name).publisher;
+  }
+
+  /** Returns the addresses of the time-stamp authorities of an identity. */
+  tsaUrlsOf(name: string): readonly string[] {
+    return this.#identityOf(name).tsaUrls;
+  }
+
+  /** Uses the channels that a process inherits, one to each signer process. */
+  connectAll(channelOf: (index: number) => Socket): void {
+    for (const [index, link] of [...this.#links.values()].entries()) link.connect(channelOf(index));
+  }
+
+  /** Uses a channel to a signer process, or to one that took the place of it. Pending requests are sent again. */
+  connect(channel: Socket, process: number): void {
+    this.#linkTo(process).connect(channel);
+  }
+
+  #identityOf(name: string): SigningParts {
+    const identity = this.#identities.get(name);
+    if (identity === undefined) throw new Error(`there is no identity "${name}"`);
+    return identity;
+  }
+
+  #signerWith(credential: CredentialDescription): Signer {
+    const { algorithm, certificateChain, signatureSizeBytes } = credential;
+    const link = this.#linkTo(credential.process);
+    return {
+      algorithm,
+      certificateChain: certificateChain.map((der) => Buffer.from(der, 'base64')),
+      signatureSizeBytes,
+      sign: (data) => link.sign(credential, data),
+    };
+  }
+
+  #linkTo(process: number): SignerLink {
+    const link = this.#links.get(process);
+    assert(link !== undefined, 'a channel leads to a process that holds a key of the identities');
+    return link;
+  }
+}
+
+/** The requests to one signer process. */
+class SignerLink {
   readonly #timeoutMs: number;
-  readonly #signers: ReadonlyMap<string, Signer>;
   readonly #pending = new Map<number, PendingRequest>();
   /** Requests that the signer has not answered, also those that timed out here. */
   readonly #sent = new Set<number>();
   #channel: Socket | null = null;
   #nextId = 1;
 
-  constructor(identities: readonly IdentityDescription[], timeoutMs = SIGN_TIMEOUT_MS) {
+  constructor(timeoutMs: number) {
     this.#timeoutMs = timeoutMs;
-    this.#signers = new Map(identities.map((identity) => [identity.name, this.#signerWith(identity)]));
   }
 
-  /** Returns the signer of an identity, by its name. */
-  signerOf(name: string): Signer {
-    const signer = this.#signers.get(name);
-    if (signer === undefined) throw new Error(`there is no identity "${name}"`);
-    return signer;
-  }
-
-  /** Uses a channel to the signer, or to a restarted one. Pending requests are sent again. */
   connect(channel: Socket): void {
     this.#channel?.destroy();
     this.#channel = channel;
@@ -64,17 +127,7 @@ export class SignerClient {
     this.#sendPending();
   }
 
-  #signerWith(identity: IdentityDescription): Signer {
-    const { algorithm, certificateChain, signatureSizeBytes } = identity;
-    return {
-      algorithm,
-      certificateChain: certificateChain.map((der) => Buffer.from(der, 'base64')),
-      signatureSizeBytes,
-      sign: (data) => this.#sign(identity, data),
-    };
-  }
-
-  #sign(identity: IdentityDescription, data: Uint8Array): Promise<Buffer> {
+  sign(credential: CredentialDescription, data: Uint8Array): Promise<Buffer> {
     if (data.length > MAX_REQUEST_BYTES) {
       return Promise.reject(new Error(`no more than ${MAX_REQUEST_BYTES} bytes can be signed, not ${data.length}`));
     }
@@ -82,7 +135,7 @@ export class SignerClient {
     this.#nextId = (id + 1) >>> 0;
     const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
     const timer = setTimeout(() => this.#timeOut(id), this.#timeoutMs);
-    this.#pending.set(id, { identity, data, resolve, reject, timer });
+    this.#pending.set(id, { credential, data, resolve, reject, timer });
     this.#sendPending();
     return promise;
   }
@@ -90,11 +143,11 @@ export class SignerClient {
   /** Sends the next requests, as many as the signer accepts at the same time. */
   #sendPending(): void {
     if (this.#channel === null) return;
-    for (const [id, { identity, data }] of this.#pending) {
+    for (const [id, { credential, data }] of this.#pending) {
       if (this.#sent.size >= MAX_PENDING_REQUESTS) return;
       if (this.#sent.has(id)) continue;
       this.#sent.add(id);
-      sendFrame(this.#channel, { id, code: identity.key, body: data });
+      sendFrame(this.#channel, { id, code: credential.key, body: data });
     }
   }
 
@@ -104,7 +157,7 @@ export class SignerClient {
     const pending = this.#remove(id);
     if (pending === undefined) return;
     if (code !== STATUS.signature) pending.reject(new Error(body.toString('utf8')));
-    else if (body.length === pending.identity.signatureSizeBytes) pending.resolve(body);
+    else if (body.length === pending.credential.signatureSizeBytes) pending.resolve(body);
     else pending.reject(new Error('the signer process sent a signature of another size'));
   }
 

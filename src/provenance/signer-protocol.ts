@@ -1,27 +1,29 @@
 import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
-import type { Config } from '#config/config.ts';
+import type { CredentialSettings } from '#config/identities.ts';
 import type { AppErrorData } from '#errors/app-error.ts';
-import type { IdentityDescription } from './signing-identity.ts';
+import type { CredentialDescription } from './signing-identity.ts';
 
 // The service and the signer process exchange messages over the IPC channel. Clients of the signer send frames over a channel
 // of their own: a request holds the data to sign, an answer the signature.
 
-/** The first message to the signer process, the only process that the service gives the passphrase to. */
+/** The first message to a signer process, with the clients whose channels it inherits, in that order, and the keys that they use. */
 export interface SignerOrder {
-  readonly signing: Config['signing'];
-  readonly dataDir: string;
-  /** The clients whose channels it inherits, in that order. */
   readonly clients: readonly SignerClientState[];
-  readonly identity: IdentityOrder;
+  readonly keys: readonly KeyOrder[];
 }
 
-/** The order to load the identity as its files are now. */
-export interface IdentityOrder {
-  /** The identity in force, whose number its key keeps; null before there is one. */
-  readonly current: Pick<IdentityDescription, 'key' | 'certificateChain'> | null;
-  /** The number of the key of any other identity. */
-  readonly key: number;
+/** The order to load a credential as its files are now. Only signer processes get the settings of signers, with passphrases. */
+export interface KeyOrder {
+  readonly settings: CredentialSettings;
+  /** A folder of the signer's own for its state. */
+  readonly stateDir: string;
+  /** The number of this process. */
+  readonly process: number;
+  /** The credential that is loaded already: its number stays that of the same certificates. */
+  readonly current: Pick<CredentialDescription, 'key' | 'certificateChain'> | null;
+  /** The number of the key of any other certificates; null where no other ones are wanted. */
+  readonly key: number | null;
 }
 
 /** A client of the signer, and the numbers of the keys that it may use now. */
@@ -31,34 +33,46 @@ export interface SignerClientState {
 }
 
 /**
- * A message to the signer process. `load` loads the identity again; `keep` drops all keys but some. A `client` is sent with its
- * channel; `allow` changes the keys of one.
+ * A message to the signer process. `load` loads a key; `keep` drops all keys but some. A `client` is sent with its channel;
+ * `allow` changes the keys of one, and `decide` answers a `KeyQuestion` with them.
  */
 export type ToSigner =
   | { readonly type: 'start'; readonly order: SignerOrder }
-  | { readonly type: 'load'; readonly identity: IdentityOrder }
+  | { readonly type: 'load'; readonly key: KeyOrder }
   | { readonly type: 'keep'; readonly keys: readonly number[] }
   | { readonly type: 'client'; readonly client: SignerClientState }
   | { readonly type: 'allow'; readonly client: SignerClientState }
+  | { readonly type: 'decide'; readonly client: SignerClientState }
   | { readonly type: 'ping' };
 
-/** The answer of the signer process: to `start` and `load` the identity or why it cannot be loaded, to `ping` that it is there. */
-export type SignerAnswer =
-  | { readonly identity: IdentityDescription }
-  | { readonly error: AppErrorData }
-  | { readonly pong: true };
+/** A loaded credential, or why it cannot be loaded; `isOther` where its files hold certificates that are not wanted. */
+export type LoadAnswer =
+  | { readonly credential: CredentialDescription }
+  | { readonly isOther: true }
+  | { readonly error: AppErrorData };
 
-/** The news of the signer process that a client violated the protocol. */
+/** The answer of the signer process: to `start` one for each key, to `load` one, to `ping` that it is there. */
+export type SignerAnswer = { readonly loaded: readonly LoadAnswer[] } | { readonly pong: true };
+
+/** The event of the signer process that a client violated the protocol. */
 export interface ProtocolViolation {
   readonly clientId: number;
   readonly problem: string;
 }
 
 /**
- * A header holds the size of the body and a request's number, both of 32 bits, little-endian, and in 8 bits the number of the key
- * of a request, or the status of an answer.
+ * The question of the signer process whether a client may use a key that it was not told of. The client's input may have begun a moment
+ * ago: requests and what the service allows come over different channels.
  */
-const HEADER_BYTES = 9;
+export interface KeyQuestion {
+  readonly askingClientId: number;
+}
+
+/**
+ * A header holds the size of the body and a request's number, both of 32 bits, little-endian, and in 16 bits the number of the
+ * key of a request, or the status of an answer.
+ */
+export const HEADER_BYTES = 10;
 
 /** The statuses of answers. */
 export const STATUS = { signature: 0, failure: 1 } as const;
@@ -91,7 +105,7 @@ export function sendFrame(
   const frame = Buffer.allocUnsafe(HEADER_BYTES + body.length);
   frame.writeUInt32LE(body.length, 0);
   frame.writeUInt32LE(id, 4);
-  frame.writeUInt8(code, 8);
+  frame.writeUInt16LE(code, 8);
   frame.set(body, HEADER_BYTES);
   return channel.write(frame);
 }
@@ -136,7 +150,7 @@ function frameReader(channel: Socket, maxBodyBytes: number): () => Frame | null 
     if (sizeBytes > maxBodyBytes) throw new Error(`a frame of ${sizeBytes} bytes is over the limit`);
     const body = sizeBytes === 0 ? Buffer.alloc(0) : readExactly(channel, sizeBytes);
     if (body === null) return null;
-    const frame = { id: header.readUInt32LE(4), code: header.readUInt8(8), body };
+    const frame = { id: header.readUInt32LE(4), code: header.readUInt16LE(8), body };
     header = null;
     return frame;
   };

@@ -1,20 +1,25 @@
 import assert from 'node:assert';
 import type { Socket } from 'node:net';
 import { extname } from 'node:path';
-import type { Config } from '#config/config.ts';
+import { backoffMs } from '#concurrency/retry.ts';
+import { Semaphore } from '#concurrency/semaphore.ts';
+import type { CredentialSettings, SignerSettings } from '#config/identities.ts';
 import { AppError } from '#errors/app-error.ts';
+import { itemAt } from '#errors/assert.ts';
 import { Child } from '#processes/child.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import type { Log } from '#telemetry/logger.ts';
 import {
-  type IdentityOrder,
+  type KeyOrder,
+  type KeyQuestion,
+  type LoadAnswer,
   type ProtocolViolation,
   type SignerAnswer,
   type SignerClientState,
   stopReading,
   type ToSigner,
 } from './signer-protocol.ts';
-import type { IdentityDescription } from './signing-identity.ts';
+import type { CredentialDescription } from './signing-identity.ts';
 
 /** Has the extension of this module: in a build, both are JavaScript. */
 const PROCESS_URL = new URL(`./identity/run-signer${extname(import.meta.url)}`, import.meta.url);
@@ -34,106 +39,128 @@ const PING = { boundMs: 2 * PING_INTERVAL_MS, because: 'because it did not answe
 const MIN_RESTART_BACKOFF_MS = 50;
 const MAX_RESTART_BACKOFF_MS = 10_000;
 
-/** A process that signs with the keys of the signer process. */
-interface SigningProcess {
+/** Limits of the back-off before a key is loaded again that a restarted process could not load. */
+const RELOAD_BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
+
+/** A process that signs with keys of signer processes. */
+export interface SigningProcess {
   /** Settles when the process has exited. */
   readonly exited: Promise<unknown>;
   /** Sends the channel to a restarted signer to the client, and closes this process's copy. */
-  giveChannel(channel: Socket): void;
+  giveChannel(channel: Socket, signer: number): void;
   /** Kills the process, which violated the protocol of the signer, and so may be taken over. */
   kill(because: string): void;
 }
 
-/** The right of one process to signatures. */
-export interface SignerAccess {
-  /** Lets the process sign with its identity, by the name, and with no other; null for none. */
-  allow(identity: string | null): void;
+/** The right of one process to signatures of one signer process. */
+export interface KeyAccess {
+  /** Lets the process use these keys, and no others. */
+  allow(keys: readonly number[]): void;
 }
 
 interface Client {
   readonly process: SigningProcess;
-  /** The number of the key that it signs with while it may. */
-  readonly key: number;
-  isAllowed: boolean;
+  /** The numbers of all keys that it may be allowed while it lives. */
+  readonly keys: readonly number[];
+  allowed: readonly number[];
 }
 
-type SignerChild = Child<ToSigner, SignerAnswer, ProtocolViolation>;
+/** A key in use: its credential, and the certificates that it was loaded with. */
+interface UsedKey {
+  readonly settings: CredentialSettings;
+  readonly certificateChain: readonly string[];
+}
 
-export interface SignerOptions {
-  readonly config: Config;
+type SignerChild = Child<ToSigner, SignerAnswer, ProtocolViolation | KeyQuestion>;
+
+export interface SupervisorOptions {
+  /** The number of the process. */
+  readonly number: number;
+  /** The kind of its keys. */
+  readonly keyKind: SignerSettings['type'];
+  /** The folder of the state of signers. */
+  readonly stateDir: string;
   readonly launcher: Launcher;
   readonly log: Log;
 }
 
 /**
- * Supervises the process that holds the signing keys, and alone reads their files. It is restarted with exponential
- * back-off when it exits or hangs; its clients get new channels and send their pending requests again. A client signs with the
- * identity that was in force when it was attached, for as long as it lives.
+ * Supervises a process that holds signing keys, and alone reads their files. It is restarted with exponential back-off when it
+ * exits or hangs; its clients get new channels and send their pending requests again. A key lives while it is held, and while a
+ * client lives that may use it.
  */
 export class SignerSupervisor {
-  readonly #options: SignerOptions;
+  readonly #options: SupervisorOptions;
   readonly #clients = new Map<number, Client>();
+  readonly #keys = new Map<number, UsedKey>();
+  /** The numbers of the keys that are in force, or are being loaded or checked. */
+  readonly #held = new Set<number>();
+  /** The numbers of the keys that a restarted process could not load yet. */
+  readonly #missing = new Set<number>();
+  /** A process answers one request at a time. */
+  readonly #asks = new Semaphore(1);
   #nextClientId = 1;
   #child: SignerChild | null = null;
-  #identity: IdentityDescription | null = null;
-  /** The number of a key that is loaded and not in force yet. */
-  #candidateKey: number | null = null;
-  readonly #renewed: (() => void)[] = [];
-  readonly #closed: (() => void)[] = [];
+  #exitCause = '';
+  #isRetired = false;
   #isClosed = false;
   #backoffMs = MIN_RESTART_BACKOFF_MS;
-  #restart: NodeJS.Timeout | undefined;
+  #timer: NodeJS.Timeout | undefined;
   readonly #pings: NodeJS.Timeout;
 
-  private constructor(options: SignerOptions) {
+  /** Starts a signer process without keys. */
+  constructor(options: SupervisorOptions) {
     this.#options = options;
     this.#pings = setInterval(() => void this.#ping(), PING_INTERVAL_MS).unref();
-  }
-
-  /** Starts the signer. Throws an AppError that names the file, its problem, and the remedy. */
-  static async start(options: SignerOptions): Promise<SignerSupervisor> {
-    const signer = new SignerSupervisor(options);
-    try {
-      const child = signer.#launch();
-      const answer = await signer.#begin(child);
-      if (answer === null) throw new Error(`the signer process exited before it was ready, ${child.exit?.cause}`);
-      if ('error' in answer) throw AppError.fromData(answer.error);
-      assert('identity' in answer, 'a signer that starts has an identity');
-      signer.#identity = answer.identity;
-      void child.exited.then(({ cause }) => signer.#restartLater(cause));
-      return signer;
-    } catch (error) {
-      signer.close();
-      throw error;
-    }
-  }
-
-  get identity(): IdentityDescription {
-    assert(this.#identity !== null, 'a signer is used after its start');
-    return this.#identity;
+    void this.#begin();
   }
 
   get pid(): number | undefined {
     return this.#child?.pid;
   }
 
-  /** Calls the listener each time that another identity has come into force. */
-  onRenewal(listener: () => void): void {
-    this.#renewed.push(listener);
-  }
-
-  /** Calls the listener when the signer is closed. */
-  onClose(listener: () => void): void {
-    this.#closed.push(listener);
+  /** The way in which the last process exited, or why there is none. It ends the sentence "the process exited …". */
+  get exitCause(): string {
+    return this.#exitCause;
   }
 
   /**
-   * Connects a process through this end of its channel; null where it could not be started. It may sign with nothing yet, and
-   * later with the given identity, or the one in force.
+   * Has the signer load a credential as its files are now, and holds its key. It keeps the number of the current one where it has
+   * the same certificates. Returns null where the signer exits meanwhile. Throws an AppError where it cannot be loaded.
    */
-  attach(process: SigningProcess, channel: Socket | null, identity = this.identity): SignerAccess {
+  async load(
+    settings: CredentialSettings,
+    current: CredentialDescription | null,
+  ): Promise<CredentialDescription | null> {
+    const key = this.#freeKey();
+    this.#held.add(key);
+    let credential: CredentialDescription | null = null;
+    try {
+      const answer = await this.#load(this.#orderOf(settings, current, key));
+      if (answer === null) return null;
+      if ('error' in answer) throw AppError.fromData(answer.error);
+      assert('credential' in answer, 'any certificates are wanted');
+      credential = answer.credential;
+      this.#keys.set(credential.key, { settings, certificateChain: credential.certificateChain });
+      return credential;
+    } finally {
+      if (credential?.key !== key) this.release(key);
+    }
+  }
+
+  /** Lets go of a key, which the signer drops when no client is left that may use it. */
+  release(key: number): void {
+    this.#held.delete(key);
+    this.#dropKeys();
+  }
+
+  /**
+   * Connects a process through this end of its channel; null where it could not be started. It may use no key yet, and later some
+   * of these.
+   */
+  attach(process: SigningProcess, channel: Socket | null, keys: readonly number[]): KeyAccess {
     const clientId = this.#nextClientId++;
-    const client = { process, key: identity.key, isAllowed: false };
+    const client: Client = { process, keys, allowed: [] };
     if (channel !== null) {
       this.#clients.set(clientId, client);
       void process.exited.then(() => {
@@ -143,61 +170,44 @@ export class SignerSupervisor {
       this.#child?.send({ type: 'client', client: stateOf(clientId, client) }, stopReading(channel));
     }
     return {
-      allow: (name) => {
-        assert(name === null || name === identity.name, 'an input signs with an identity that is configured');
-        if (name === null && !client.isAllowed) return;
-        client.isAllowed = name !== null;
+      allow: (allowed) => {
+        assert(
+          allowed.every((key) => keys.includes(key)),
+          'an input signs with an identity that was in force when its worker was started',
+        );
+        if (allowed.length === 0 && client.allowed.length === 0) return;
+        client.allowed = allowed;
         this.#child?.send({ type: 'allow', client: stateOf(clientId, client) });
       },
     };
   }
 
-  /**
-   * Has the signer load the identity as its files are now. Another one that passes the check comes into force, and processes that
-   * are attached go on with the old one. Returns false where the signer cannot be asked now. Throws an AppError where the files
-   * cannot be used, and what the check throws.
-   */
-  async renew(check: (candidate: IdentityDescription) => Promise<void>): Promise<boolean> {
-    const child = this.#child;
-    if (child === null || !child.isAlive || child.isAsked) return false;
-    this.#candidateKey = this.#freeKey();
-    try {
-      const answer = await child.ask({ type: 'load', identity: this.#identityOrder(this.#candidateKey) }, START);
-      if (answer === null) return false;
-      if ('error' in answer) throw AppError.fromData(answer.error);
-      assert('identity' in answer, 'a signer that loads has an identity');
-      if (answer.identity.key === this.identity.key) return true;
-      await check(answer.identity);
-      // A signer that was restarted meanwhile does not have that key.
-      if (this.#child !== child || !child.isAlive) return false;
-      this.#identity = answer.identity;
-    } finally {
-      this.#candidateKey = null;
-      this.#dropKeys();
-    }
-    for (const listener of this.#renewed) listener();
-    return true;
+  /** Closes the signer as soon as its last key is let go of. */
+  retire(): void {
+    this.#isRetired = true;
+    this.#dropKeys();
   }
 
   close(): void {
     this.#isClosed = true;
-    for (const listener of this.#closed) listener();
     clearInterval(this.#pings);
-    clearTimeout(this.#restart);
+    clearTimeout(this.#timer);
     this.#child?.kill();
   }
 
-  /** Has the signer drop the keys that no process uses any more. */
+  /** Has the signer drop the keys that nobody uses any more. */
   #dropKeys(): void {
-    this.#child?.send({ type: 'keep', keys: [...this.#usedKeys()] });
+    const used = this.#usedKeys();
+    for (const key of this.#keys.keys()) if (!used.has(key)) this.#keys.delete(key);
+    this.#child?.send({ type: 'keep', keys: [...used] });
+    if (this.#isRetired && used.size === 0) this.close();
   }
 
   #usedKeys(): Set<number> {
-    const keys = [this.#identity?.key, this.#candidateKey, ...Array.from(this.#clients.values(), ({ key }) => key)];
-    return new Set(keys.filter((key) => key !== null && key !== undefined));
+    return new Set([...this.#held, ...Array.from(this.#clients.values(), ({ keys }) => keys).flat()]);
   }
 
-  /** Returns the lowest number that no key in use has: there are as many as processes at most, and one more. */
+  /** Returns the lowest number that no key in use has. */
   #freeKey(): number {
     const used = this.#usedKeys();
     let key = 0;
@@ -206,80 +216,119 @@ export class SignerSupervisor {
   }
 
   #launch(): SignerChild {
+    const { launcher, keyKind, number } = this.#options;
     const clients = [...this.#clients.values()];
-    const child: SignerChild = new Child(this.#options.launcher, PROCESS_URL, {
+    const child: SignerChild = new Child(launcher, PROCESS_URL, {
       execArgv: [YOUNG_GENERATION],
       limits: LIMITS,
+      aws: keyKind === 'aws_kms',
+      vendor: keyKind === 'pkcs11',
       pipeCount: clients.length,
-      onEvent: ({ clientId, problem }) => this.#clients.get(clientId)?.process.kill(`because ${problem}`),
+      onEvent: (event) => this.#take(event, child),
     });
     this.#child = child;
     for (const [index, { process }] of clients.entries()) {
       const channel = child.channel(index);
-      if (channel !== null) process.giveChannel(stopReading(channel));
+      if (channel !== null) process.giveChannel(stopReading(channel), number);
     }
+    void child.exited.then(({ cause }) => this.#restartLater(cause));
     return child;
   }
 
-  /** Has a signer load the identity. */
-  async #begin(child: SignerChild): Promise<SignerAnswer | null> {
-    const { config } = this.#options;
-    const order = {
-      signing: config.signing,
-      dataDir: config.jobs.data_dir,
-      clients: Array.from(this.#clients, ([clientId, client]) => stateOf(clientId, client)),
-      identity: this.#identityOrder(this.#freeKey()),
-    };
-    return await child.ask({ type: 'start', order }, START);
+  #take(event: ProtocolViolation | KeyQuestion, child: SignerChild): void {
+    if ('problem' in event) {
+      return this.#clients.get(event.clientId)?.process.kill(`because ${event.problem}`);
+    }
+    const { askingClientId: clientId } = event;
+    const client = this.#clients.get(clientId);
+    if (client !== undefined) child.send({ type: 'decide', client: stateOf(clientId, client) });
   }
 
-  #identityOrder(key: number): IdentityOrder {
-    const current = this.#identity;
-    return { current: current && { key: current.key, certificateChain: current.certificateChain }, key };
+  /** Starts a process, and has it load the keys in use. Never rejects. */
+  async #begin(): Promise<void> {
+    let answer: SignerAnswer | null;
+    const keys = [...this.#keys];
+    try {
+      const child = this.#launch();
+      const order = {
+        clients: Array.from(this.#clients, ([clientId, client]) => stateOf(clientId, client)),
+        keys: keys.map(([key, used]) => this.#orderOf(used.settings, { ...used, key }, null)),
+      };
+      answer = await this.#asks.run(() => child.ask({ type: 'start', order }, START));
+    } catch (error) {
+      // The system gives no process now, for want of memory or descriptors.
+      return this.#restartLater((error as Error).message);
+    }
+    if (answer === null || !('loaded' in answer)) return;
+    this.#backoffMs = MIN_RESTART_BACKOFF_MS;
+    this.#missing.clear();
+    for (const [index, loaded] of answer.loaded.entries()) {
+      const [key, used] = itemAt(keys, index);
+      if ('error' in loaded) this.#missing.add(key);
+      this.#tellOfLostKey(loaded, used);
+    }
+    if (this.#missing.size > 0) this.#loadLater(1);
+  }
+
+  #orderOf(settings: CredentialSettings, current: KeyOrder['current'], key: number | null): KeyOrder {
+    const { number, stateDir } = this.#options;
+    const known = current && { key: current.key, certificateChain: current.certificateChain };
+    return { settings, stateDir, process: number, current: known, key };
+  }
+
+  async #load(key: KeyOrder): Promise<LoadAnswer | null> {
+    const answer = await this.#asks.run(async () => {
+      const child = this.#child;
+      return child?.isAlive === true ? await child.ask({ type: 'load', key }, START) : null;
+    });
+    return answer === null || !('loaded' in answer) ? null : itemAt(answer.loaded, 0);
+  }
+
+  /** Loads keys again that a restarted process could not load: a device may be away, and other keys are served meanwhile. */
+  #loadLater(failures: number): void {
+    this.#timer = setTimeout(() => void this.#loadMissing(failures), backoffMs(failures, RELOAD_BACKOFF));
+  }
+
+  async #loadMissing(failures: number): Promise<void> {
+    for (const key of this.#missing) {
+      const used = this.#keys.get(key);
+      const loaded = used && (await this.#load(this.#orderOf(used.settings, { ...used, key }, null)));
+      if (loaded === null) return;
+      if (loaded === undefined || !('error' in loaded)) this.#missing.delete(key);
+    }
+    if (this.#missing.size > 0 && !this.#isClosed) this.#loadLater(failures + 1);
   }
 
   #restartLater(cause: string): void {
     if (this.#isClosed) return;
+    this.#exitCause = cause;
+    clearTimeout(this.#timer);
     this.#options.log.warn(
       { exit_cause: cause, pause_ms: this.#backoffMs },
       'the signer process exited and is restarted',
     );
-    this.#restart = setTimeout(() => void this.#startAgain(), this.#backoffMs);
+    this.#timer = setTimeout(() => void this.#begin(), this.#backoffMs);
     this.#backoffMs = Math.min(this.#backoffMs * 2, MAX_RESTART_BACKOFF_MS);
   }
 
-  async #startAgain(): Promise<void> {
-    try {
-      const child = this.#launch();
-      void child.exited.then(({ cause }) => this.#restartLater(cause));
-      const answer = await this.#begin(child);
-      if (answer === null) return;
-      if (!('error' in answer)) {
-        this.#backoffMs = MIN_RESTART_BACKOFF_MS;
-        if ('identity' in answer) this.#tellOfLostKey(answer.identity);
-        return;
-      }
-      const { reason, message: problem } = AppError.fromData(answer.error);
-      this.#options.log.error({ reason, problem }, 'the signer process cannot load the signing identity');
-      child.kill(`because it cannot load the signing identity`);
-    } catch (error) {
-      // The system gives no process now, for want of memory or descriptors.
-      this.#restartLater((error as Error).message);
+  /** Tells of a key that clients may still ask for, and get no signature with. */
+  #tellOfLostKey(loaded: LoadAnswer, { settings: { certificatePath: file } }: UsedKey): void {
+    if ('isOther' in loaded) {
+      this.#options.log.warn({ file }, 'the signer process was restarted, and its files hold another signing identity');
+    } else if ('error' in loaded) {
+      const { reason, message: problem } = AppError.fromData(loaded.error);
+      this.#options.log.error({ reason, file, problem }, 'the signer process cannot load the signing identity');
     }
-  }
-
-  /** The files were replaced before the signer was restarted. What they hold comes into force once it has been checked. */
-  #tellOfLostKey({ file, key }: IdentityDescription): void {
-    if (key === this.identity.key) return;
-    this.#options.log.warn({ file }, 'the signer process was restarted, and its files hold another signing identity');
   }
 
   /** Asks a signer that has nothing to answer whether it is there; one that does not say so is killed. */
   async #ping(): Promise<void> {
-    if (this.#child?.isAsked === false) await this.#child.ask({ type: 'ping' }, PING);
+    const child = this.#child;
+    if (child?.isAlive === true && this.#asks.available > 0)
+      await this.#asks.run(() => child.ask({ type: 'ping' }, PING));
   }
 }
 
-function stateOf(clientId: number, { key, isAllowed }: Client): SignerClientState {
-  return { clientId, keys: isAllowed ? [key] : [] };
+function stateOf(clientId: number, { allowed }: Client): SignerClientState {
+  return { clientId, keys: allowed };
 }

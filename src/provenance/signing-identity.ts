@@ -1,8 +1,6 @@
 import { stat } from 'node:fs/promises';
+import { type CredentialSettings, keyFileOf, type SignerSettings } from '#config/identities.ts';
 import type { Signer, SigningAlgorithm } from './signer.ts';
-
-/** The name of the identity that is configured: there is one. */
-export const DEFAULT_IDENTITY = 'default';
 
 /** A property of a signing certificate that C2PA's certificate policy forbids, so that readers with C2PA's trust list refuse it. */
 export interface ProfileDeviation {
@@ -27,12 +25,13 @@ export interface SigningIdentity {
   readonly file: string;
 }
 
-/** An identity without its key, as JSON for other processes. */
-export interface IdentityDescription extends Pick<SigningIdentity, 'kind' | 'subject' | 'file' | 'deviations'> {
-  /** The name that manifest drafts have of it. */
-  readonly name: string;
-  /** The number that requests to the signer have of its key. */
+/** A credential without its key, as JSON for other processes. */
+export interface CredentialDescription extends Pick<SigningIdentity, 'kind' | 'subject' | 'file' | 'deviations'> {
+  /** The number of the signer process that holds the key: 0 holds all PEM keys, each other credential has one of its own. */
+  readonly process: number;
+  /** The number that requests to that process have of its key. */
   readonly key: number;
+  readonly keyKind: SignerSettings['type'];
   readonly algorithm: SigningAlgorithm;
   /** DER in base64, in the order of the signer's chain. */
   readonly certificateChain: readonly string[];
@@ -43,20 +42,40 @@ export interface IdentityDescription extends Pick<SigningIdentity, 'kind' | 'sub
   readonly exposedKey: { readonly file: string; readonly mode: string } | null;
 }
 
+/** An identity without its keys. */
+export interface IdentityDescription extends CredentialDescription {
+  /** The name that manifest drafts have of it. */
+  readonly name: string;
+  readonly tsaUrls: readonly string[];
+  /** The key of its CAWG identity assertions; null where it makes none. */
+  readonly publisher: CredentialDescription | null;
+}
+
+/** Returns the credentials of an identity: that of claims, and that of its publisher where there is one. */
+export function credentialsOf(identity: IdentityDescription): readonly CredentialDescription[] {
+  return identity.publisher === null ? [identity] : [identity, identity.publisher];
+}
+
+/** Returns the numbers of the signer processes that hold keys of some identities, in the order of the channels to them. */
+export function signerProcessesOf(identities: readonly IdentityDescription[]): readonly number[] {
+  const numbers = identities.flatMap(credentialsOf).map(({ process }) => process);
+  return [...new Set(numbers)].sort((a, b) => a - b);
+}
+
 /** Permission bits with which others may read the key's file, or others than its owner may change it. */
 const EXPOSING_MODE = 0o026;
 
-/** Describes an identity for processes that do not hold its key. */
-export async function describeIdentity(
+/** Describes a credential for processes that do not hold its key. */
+export async function describeCredential(
   { signer, kind, subject, notAfter, file, deviations }: SigningIdentity,
-  { name, key }: Pick<IdentityDescription, 'name' | 'key'>,
-  keyFile = file,
-): Promise<IdentityDescription> {
+  settings: CredentialSettings,
+  { process, key }: Pick<CredentialDescription, 'process' | 'key'>,
+): Promise<CredentialDescription> {
   const { algorithm, certificateChain, signatureSizeBytes } = signer;
-  const mode = (await stat(keyFile)).mode & 0o777;
   return {
-    name,
+    process,
     key,
+    keyKind: settings.signer.type,
     kind,
     subject,
     file,
@@ -65,6 +84,12 @@ export async function describeIdentity(
     certificateChain: certificateChain.map((der) => der.toString('base64')),
     signatureSizeBytes,
     notAfter: notAfter.toISOString(),
-    exposedKey: (mode & EXPOSING_MODE) === 0 ? null : { file: keyFile, mode: mode.toString(8).padStart(4, '0') },
+    exposedKey: await exposedKeyOf(keyFileOf(settings)),
   };
+}
+
+async function exposedKeyOf(file: string | null): Promise<CredentialDescription['exposedKey']> {
+  if (file === null) return null;
+  const mode = (await stat(file)).mode & 0o777;
+  return (mode & EXPOSING_MODE) === 0 ? null : { file, mode: mode.toString(8).padStart(4, '0') };
 }

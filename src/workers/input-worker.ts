@@ -25,7 +25,7 @@ type RunInput = (work: InputWork, context: InputContext) => Promise<OperationOut
 /** The worker's services for an input runner. */
 export interface WorkerParts {
   taint(): void;
-  /** Signs with the keys of the signer process; null where the worker was started without one. */
+  /** Signs with the keys of the signer processes; null where the worker was started without them. */
   readonly signers: SignerClient | null;
   readonly trust: TrustSource;
 }
@@ -96,7 +96,7 @@ class InputWorker {
       case 'start':
         return void this.#start(message);
       case 'signer':
-        return void (channel && this.#signers?.connect(channel));
+        return void (channel && this.#signers?.connect(channel, message.signer));
       case 'trust':
         this.#trust.current = new TrustLists(message.trust);
         return;
@@ -121,7 +121,7 @@ class InputWorker {
     this.#folders = new MountedFolders(isSandboxed ? writableFolders(config) : [], folderLeftOut);
     if (identities.length > 0) {
       this.#signers = new SignerClient(identities);
-      this.#signers.connect(inheritedChannel());
+      this.#signers.connectAll(inheritedChannel);
     }
     this.#run = await this.#runner.start(config, {
       signers: this.#signers,

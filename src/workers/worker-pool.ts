@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
 import { Launcher } from '#processes/launcher.ts';
-import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
+import type { Signers } from '#provenance/signers.ts';
 import type { TrustStore } from '#provenance/trust-store.ts';
 import type { Log } from '#telemetry/logger.ts';
 import { WORKER_TIMEOUTS, WorkerProcess, type WorkerTimeouts } from './worker-process.ts';
@@ -25,8 +25,8 @@ export interface WorkerPoolOptions {
   readonly log: Log;
   /** Starts worker processes; without any protection unless given. */
   readonly launcher?: Launcher;
-  /** Signs for workers; without it they cannot sign. */
-  readonly signer?: SignerSupervisor;
+  /** Sign for workers; without them they cannot sign. */
+  readonly signer?: Signers;
   /** Trust lists of workers, which get new ones as they come. */
   readonly trust?: TrustStore;
   readonly timeouts?: Partial<WorkerTimeouts>;
@@ -37,7 +37,7 @@ export interface WorkerPoolOptions {
 
 /**
  * The processes that inputs are done in, one input at a time. They are started when they are needed, and stay for the next
- * input until they were idle for a minute; one that has grown, is tainted, could not sign, has an old identity or has exited is
+ * input until they were idle for a minute; one that has grown, is tainted, could not sign, has old identities or has exited is
  * replaced.
  */
 export class WorkerPool {
@@ -59,7 +59,7 @@ export class WorkerPool {
     options.trust?.onChange((lists) => {
       for (const worker of this.#all) worker.giveTrust(lists);
     });
-    // Workers that run an input finish it with the old identity, and are replaced then.
+    // Workers that run an input finish it with the old identities, and are replaced then.
     options.signer?.onRenewal(() => {
       for (const worker of this.#idle) this.#retire(worker);
       this.#idle.clear();
@@ -134,8 +134,8 @@ export class WorkerPool {
 
   /** Starts a worker. Returns the error where the system gives no process, such as for want of memory. */
   #start(): WorkerProcess | Error {
-    const { entry, config, log, launcher = new Launcher(), signer, trust } = this.#options;
-    const tools = { ...(signer && { signer }), ...(trust && { trust: trust.current }) };
+    const { entry, config, log, launcher = new Launcher(), signer: signers, trust } = this.#options;
+    const tools = { ...(signers && { signers }), ...(trust && { trust: trust.current }) };
     try {
       return this.#watch(new WorkerProcess(entry, config, this.#timeouts, launcher, tools));
     } catch (error) {
@@ -173,9 +173,10 @@ export class WorkerPool {
     return Math.max(this.#options.maxWorkers, this.#active);
   }
 
-  #isWornOut({ isSlowed, failedToSign, identity, state: { rssBytes, tainted } }: WorkerProcess): boolean {
-    const hasOldIdentity = identity !== (this.#options.signer?.identity ?? null);
-    return isSlowed || failedToSign || tainted || hasOldIdentity || rssBytes > this.#maxIdleRssBytes;
+  #isWornOut({ isSlowed, failedToSign, identities, state: { rssBytes, tainted } }: WorkerProcess): boolean {
+    const { signer: signers } = this.#options;
+    const hasOldIdentities = signers !== undefined && identities !== signers.identities;
+    return isSlowed || failedToSign || tainted || hasOldIdentities || rssBytes > this.#maxIdleRssBytes;
   }
 
   #retire(worker: WorkerProcess): void {

@@ -1,12 +1,13 @@
 import type { Socket } from 'node:net';
-import { type Config, withoutSecrets } from '#config/config.ts';
+import type { Config } from '#config/config.ts';
 import { writableFolders } from '#config/protected-paths.ts';
+import { withoutSecrets } from '#config/without-secrets.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import { Child, type Exit, MALFORMED } from '#processes/child.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import { lowerPriority } from '#processes/process-tree.ts';
-import type { SignerAccess, SignerSupervisor } from '#provenance/signer-supervisor.ts';
-import type { IdentityDescription } from '#provenance/signing-identity.ts';
+import type { SignerAccess, Signers } from '#provenance/signers.ts';
+import { type IdentityDescription, signerProcessesOf } from '#provenance/signing-identity.ts';
 import { NO_TRUST_LISTS, type TrustLists } from '#provenance/trust-lists.ts';
 import { kernelLimitsOf } from './input-budgets.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerAnswer, WorkerState } from './worker-protocol.ts';
@@ -50,9 +51,9 @@ const YOUNG_GENERATION = '--max-semi-space-size=4';
  */
 const OLD_GENERATION = '--heap-growing-percent=50';
 
-/** The signer and the trust lists of workers; without a signer they cannot sign. */
+/** The signers and the trust lists of workers; without signers they cannot sign. */
 interface WorkerTools {
-  readonly signer?: SignerSupervisor;
+  readonly signers?: Signers;
   readonly trust?: TrustLists;
 }
 
@@ -62,8 +63,8 @@ export class WorkerProcess {
   readonly #timeouts: WorkerTimeouts;
   readonly #config: Config;
   readonly #signing: SignerAccess | null;
-  /** The identity that it signs with for as long as it lives; null without a signer. */
-  readonly identity: IdentityDescription | null;
+  /** The identities that were in force when it was started: its inputs sign with no other ones. */
+  readonly identities: readonly IdentityDescription[];
   /** Resolves when the worker is ready for inputs, or has exited before. */
   readonly #started: Promise<void>;
   #isReady = false;
@@ -74,20 +75,20 @@ export class WorkerProcess {
   #state: WorkerState = { phases: {}, bytesDone: 0, bytesTotal: 0, calls: {}, rssBytes: 0, tainted: false };
 
   constructor(entry: URL, config: Config, timeouts: WorkerTimeouts, launcher: Launcher, tools: WorkerTools) {
-    const { signer, trust = NO_TRUST_LISTS } = tools;
+    const { signers, trust = NO_TRUST_LISTS } = tools;
     this.#timeouts = timeouts;
     this.#config = config;
-    this.identity = signer?.identity ?? null;
+    this.identities = signers?.identities ?? [];
     // Messages go as JSON, Node's default: small ones cost half of what the structured clone costs on each side.
     this.#child = new Child(launcher, entry, {
       execArgv: [YOUNG_GENERATION, OLD_GENERATION],
       // Its own process group, so that what it starts can be ended with it.
       detached: true,
       environment: WORKER_ENVIRONMENT,
-      s3: config.input_resolvers.s3 !== undefined || config.output_sinks.s3 !== undefined,
+      aws: config.input_resolvers.s3 !== undefined || config.output_sinks.s3 !== undefined,
       writable: writableFolders(config),
       limits: kernelLimitsOf(config.worker.budgets),
-      pipeCount: signer === undefined ? 0 : 1,
+      pipeCount: signerProcessesOf(this.identities).length,
       onEvent: (message) => this.#take(message),
     });
     this.#started = this.#start({
@@ -95,15 +96,15 @@ export class WorkerProcess {
       config: withoutSecrets(config),
       isSandboxed: launcher.hasSandbox,
       folderLeftOut: launcher.folderLeftOut,
-      identities: this.identity === null ? [] : [this.identity],
+      identities: this.identities,
       trust: trust.data,
     });
-    this.#signing = signer?.attach(this, this.#child.channel()) ?? null;
+    this.#signing = signers?.attach(this, (index) => this.#child.channel(index)) ?? null;
   }
 
-  /** Gives the worker the channel to a new signer. */
-  giveChannel(channel: Socket): void {
-    this.#child.send({ type: 'signer' }, channel);
+  /** Gives the worker the channel to a new signer process in the place of one, by its number. */
+  giveChannel(channel: Socket, signer: number): void {
+    this.#child.send({ type: 'signer', signer }, channel);
   }
 
   /** Gives the worker new trust lists. */
@@ -185,8 +186,8 @@ export class WorkerProcess {
   }
 
   async #runNow(run: WorkerRun, order: InputOrder): Promise<RunResult | null> {
+    if (this.#signing?.allow(order.identity) === false) return this.#withoutIdentity();
     this.#run = run;
-    this.#signing?.allow(order.identity);
     const answer = await this.#child.ask(
       { type: 'run', run: run.id, order },
       {
@@ -207,6 +208,13 @@ export class WorkerProcess {
       this.kill(MALFORMED);
     }
     return this.#endedBy(run, await this.#child.exited);
+  }
+
+  /** Fails an input whose identity was removed, or is away, by now. The next worker has the identities that are in force then. */
+  #withoutIdentity(): RunResult {
+    this.#failedToSign = true;
+    const error = new AppError('SIGNATURE_FAILED', { problem: 'the identity is not in force on this node' }).toData();
+    return { type: 'failed', error, phases: {}, calls: {} };
   }
 
   #abort(run: WorkerRun): void {

@@ -33,12 +33,12 @@ export type ToWorker =
       readonly isSandboxed: boolean;
       /** A folder that hung when the sandbox was made, and is not in it; null where there is none. */
       readonly folderLeftOut: string | null;
-      /** Those that the signer process signs with; none where there is no signer. */
+      /** Those that it may be told to sign with; none where there are no signers. */
       readonly identities: readonly IdentityDescription[];
       readonly trust: TrustListData;
     }
-  /** Comes with the channel to a signer that took the place of another one. */
-  | { readonly type: 'signer' }
+  /** Comes with the channel to a signer process that took the place of another one, by its number. */
+  | { readonly type: 'signer'; readonly signer: number }
   /** Trust lists that took the place of others; inputs that run go on with those that they took. */
   | { readonly type: 'trust'; readonly trust: TrustListData }
   | { readonly type: 'run'; readonly run: number; readonly order: InputOrder }

@@ -65,7 +65,7 @@ describe('the routes over the real jobs', () => {
         [status, code, Number(reply.headers.get('retry-after')) > 0],
         [503, 'SERVICE_UNAVAILABLE', true],
       );
-      assert(!message.includes(signer.identity.file));
+      assert(!message.includes(signer.identities[0].file));
     }
     for (const path of ['/v2/verify', '/v2/package']) {
       const type = path === '/v2/package' ? 'local_folder_path' : 'local_file_path';

@@ -168,11 +168,11 @@ describe('a child process of the service', () => {
       t.after(() => delete process.env[name]);
     }
     const launcher = new Launcher();
-    for (const { s3, expected } of [
-      { s3: false, expected: [] },
-      { s3: true, expected: ['AWS_SECRET_ACCESS_KEY'] },
+    for (const { aws, expected } of [
+      { aws: false, expected: [] },
+      { aws: true, expected: ['AWS_SECRET_ACCESS_KEY'] },
     ]) {
-      const { attempt } = await intruder(t, launcher, { s3 });
+      const { attempt } = await intruder(t, launcher, { aws });
       const names = (await attempt({ kind: 'variables' })) as string[];
       assert.deepEqual(
         names.filter((name) => /SECRET|SERVICE/.test(name)),

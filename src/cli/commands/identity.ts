@@ -2,9 +2,14 @@ import { rm, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import type { Config } from '#config/config.ts';
+import { defaultIdentityOf, type IdentitySettings, identitiesOf } from '#config/identities.ts';
 import { isSystemError, problemOf } from '#errors/system-problem.ts';
+import type { IdentityFiles } from '#provenance/identity-files.ts';
 import { SIGNING_ALGORITHMS } from '#provenance/signer.ts';
+import type { CredentialDescription } from '#provenance/signing-identity.ts';
 import type { SigningRequest } from '#provenance/signing-request.ts';
+import type { TrustSource } from '#provenance/trust-lists.ts';
+import type { Log } from '#telemetry/logger.ts';
 import { EXIT } from '../exit-codes.ts';
 import { Terminal } from '../terminal.ts';
 
@@ -21,7 +26,9 @@ export function addIdentityCommand(program: Command): void {
     .option('--json', 'one entry a line, as JSON')
     .action(request);
   filesOf(identity.command('check'))
-    .description('Checks a certificate chain and its key against the certificate profile of C2PA.')
+    .description(
+      'Checks a certificate chain and its key against the certificate profile of C2PA, or signs once with an identity.',
+    )
     .action(check);
   filesOf(identity.command('install'))
     .description('Checks a new pair, and puts it where the service reads it. A running service notices by itself.')
@@ -32,6 +39,7 @@ function filesOf(command: Command): Command {
   return command
     .option('--certificate <file>', 'certificate chain in PEM, the signing certificate first')
     .option('--key <file>', 'private key in PEM')
+    .option('--identity <name>', 'identity of the configuration; the default one where there are several')
     .option('--config <file>', 'configuration file')
     .option('--json', 'one entry a line, as JSON');
 }
@@ -78,72 +86,107 @@ function refuse(error: unknown, subject: string, command: Command): never {
 interface PairOptions {
   readonly certificate?: string;
   readonly key?: string;
+  readonly identity?: string;
   readonly config?: string;
   readonly json?: boolean;
-}
-
-interface Pair {
-  readonly certificatePath: string;
-  readonly privateKeyPath: string;
 }
 
 async function check(options: PairOptions, command: Command): Promise<void> {
   const { loadCommandConfig } = await import('../run-options.ts');
   const { config } = await loadCommandConfig(options);
-  const pair = givenPair(options, command) ?? configuredPair(config);
-  if (pair === null) {
+  const identity = identityFor(options, config, command);
+  const given = givenFiles(options, command);
+  if (given === null && identity.signer.type === 'development') {
     return command.error(
       'No identity is configured (signing.certificate_path, signing.private_key_path). Give --certificate and --key.',
     );
   }
-  if (!(await report(pair, config, new Terminal(options)))) process.exitCode = EXIT.usage;
+  const isFit = await report(
+    given === null ? startOf(identity, config) : filesCheckOf(identity, given),
+    config,
+    options,
+  );
+  if (!isFit) process.exitCode = EXIT.usage;
 }
 
 async function install(options: PairOptions, command: Command): Promise<void> {
-  const terminal = new Terminal(options);
   const { loadCommandConfig } = await import('../run-options.ts');
   const { config } = await loadCommandConfig(options);
-  const given = givenPair(options, command);
-  const target = configuredPair(config);
+  const identity = identityFor(options, config, command);
+  const given = givenFiles(options, command);
   if (given === null) return command.error('Give --certificate and --key.');
-  if (target === null) {
+  const { certificatePath: certificate, signer } = identity;
+  if (signer.type !== 'pem') {
     return command.error(
-      'The configuration names no files to install to. Set signing.certificate_path and signing.private_key_path.',
+      signer.type === 'development'
+        ? 'The configuration names no files to install to. Set signing.certificate_path and signing.private_key_path.'
+        : `The key of the identity ${identity.name} is in no file (${signer.type}). Replace ${certificate} by the new certificate.`,
     );
   }
-  if (!(await report(given, config, terminal))) return command.error('Nothing was installed.');
+  if (!(await report(filesCheckOf(identity, given), config, options))) return command.error('Nothing was installed.');
   const { installIdentityFiles } = await import('#provenance/identity-files.ts');
-  const { certificatePath: certificate, privateKeyPath: key } = target;
+  const key = signer.private_key_path;
   try {
-    await installIdentityFiles(given, target);
+    await installIdentityFiles(given, { certificatePath: certificate, privateKeyPath: key });
   } catch (error) {
     refuse(error, `The identity cannot be written to ${certificate} and ${key}`, command);
   }
-  terminal.result({ installed: { certificate, key } }, `Installed as ${certificate} and ${key}.`);
+  new Terminal(options).result({ installed: { certificate, key } }, `Installed as ${certificate} and ${key}.`);
 }
 
-function givenPair({ certificate, key }: PairOptions, command: Command): Pair | null {
+function identityFor({ identity: name }: PairOptions, config: Config, command: Command): IdentitySettings {
+  const identities = identitiesOf(config);
+  const wanted = name ?? defaultIdentityOf(config);
+  const found = identities.find((each) => each.name === wanted);
+  const names = identities.map((each) => each.name).join(', ');
+  return found ?? command.error(`There is no identity ${wanted}. There are: ${names}.`);
+}
+
+function givenFiles({ certificate, key }: PairOptions, command: Command): IdentityFiles | null {
   if ((certificate === undefined) !== (key === undefined))
     return command.error('Give --certificate and --key together.');
   if (certificate === undefined || key === undefined) return null;
   return { certificatePath: resolve(certificate), privateKeyPath: resolve(key) };
 }
 
-function configuredPair({ signing }: Config): Pair | null {
-  const { certificate_path: certificatePath, private_key_path: privateKeyPath } = signing;
-  return certificatePath === undefined || privateKeyPath === undefined ? null : { certificatePath, privateKeyPath };
+/** A check of a credential, which logs its warnings. Returns nothing where it cannot be loaded at all. */
+type CredentialCheck = (
+  trust: TrustSource,
+  log: Log,
+) => Promise<{ readonly credential?: CredentialDescription; readonly problems: readonly string[] }>;
+
+/** Checks files with the passphrase and the algorithm of an identity. */
+function filesCheckOf({ name, algorithm, signer }: IdentitySettings, given: IdentityFiles): CredentialCheck {
+  const { certificatePath, privateKeyPath } = given;
+  const own = signer.type === 'pem' ? signer : { type: 'pem' as const };
+  return async (trust, log) => {
+    const { checkIdentityFiles } = await import('#provenance/identity-files.ts');
+    const settings = {
+      certificatePath,
+      ...(algorithm && { algorithm }),
+      signer: { ...own, private_key_path: privateKeyPath },
+    };
+    return await checkIdentityFiles(settings, name, trust, log);
+  };
 }
 
-/** Writes each problem and warning of a pair. Returns true where the service can sign with it. */
-async function report(pair: Pair, { signing, trust }: Config, terminal: Terminal): Promise<boolean> {
-  const { checkIdentityFiles } = await import('#provenance/identity-files.ts');
+/** Starts the signer of an identity as the service does, which signs once with it. */
+function startOf({ name }: IdentitySettings, config: Config): CredentialCheck {
+  return async (trust, log) => {
+    const { checkConfiguredIdentity } = await import('#provenance/check-configured-identity.ts');
+    return await checkConfiguredIdentity(name, { config, trust, log });
+  };
+}
+
+/** Writes each problem and warning of a credential. Returns true where the service can sign with it. */
+async function report(check: CredentialCheck, { trust }: Config, options: PairOptions): Promise<boolean> {
   const { TrustStore } = await import('#provenance/trust-store.ts');
   const { CollectedLog } = await import('#telemetry/collected-log.ts');
+  const terminal = new Terminal(options);
   const log = new CollectedLog();
   const store = await TrustStore.open({ settings: trust, log: new CollectedLog() });
-  const files = { ...pair, passphrase: signing.private_key_passphrase, algorithm: signing.algorithm };
   try {
-    const { identity, problems } = await checkIdentityFiles(files, store, log);
+    const { credential, problems } = await check(store, log);
     for (const problem of problems) terminal.result({ state: 'failed', problem }, `failed   ${problem}`);
     for (const { level, message, fields } of log.messages) {
       if (level === 'info') continue;
@@ -152,7 +195,8 @@ async function report(pair: Pair, { signing, trust }: Config, terminal: Terminal
       terminal.result({ state, ...fields, problem }, `${state.padEnd(8)} ${problem}. ${capitalized(remedy ?? '')}`);
     }
     const isFit = problems.length === 0 && log.messages.every(({ level }) => level !== 'error');
-    const { subject, algorithm, notAfter } = identity;
+    if (credential === undefined) return false;
+    const { subject, algorithm, notAfter } = credential;
     const text = `${isFit ? 'ok' : 'unusable'}: ${subject}; ${algorithm}; until ${notAfter}`;
     terminal.result({ state: isFit ? 'ok' : 'failed', subject, algorithm, not_after: notAfter }, text);
     return isFit;

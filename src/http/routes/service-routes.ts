@@ -5,7 +5,7 @@ import { configuration, readiness, type ShownConfig, type ShownTrustLists, trust
 import { AppError } from '#errors/app-error.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import { algorithmName } from '#provenance/algorithm-name.ts';
-import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
+import type { Signers } from '#provenance/signers.ts';
 import type { IdentityDescription } from '#provenance/signing-identity.ts';
 import type { TrustSource } from '#provenance/trust-lists.ts';
 import type { Metrics } from '#telemetry/metrics.ts';
@@ -73,7 +73,7 @@ export function addReadinessRoute(app: FastifyInstance, jobs: Pick<Jobs, 'health
 export function addConfigurationRoute(
   app: FastifyInstance,
   config: Config,
-  signer: Pick<SignerSupervisor, 'identity'> | null,
+  signer: Pick<Signers, 'identities'> | null,
 ): void {
   app.route({
     method: 'GET',
@@ -88,7 +88,8 @@ export function addConfigurationRoute(
     },
     handler: async ({ caller }) => {
       if (!caller.isAdmin) throw new AppError('ADMIN_NEEDED', {});
-      return { ...shownConfig(config), ...(signer !== null && { identity: shownIdentity(signer.identity) }) };
+      const [identity] = signer?.identities ?? [];
+      return { ...shownConfig(config), ...(identity && { identity: shownIdentity(identity) }) };
     },
   });
 }

@@ -1,6 +1,6 @@
 import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import type { Config } from '#config/config.ts';
-import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
+import type { Signers } from '#provenance/signers.ts';
 import type { Log } from '#telemetry/logger.ts';
 import { holdDataFolder } from '../data-folder.ts';
 import type { JobStore } from '../store/job-store.ts';
@@ -16,7 +16,7 @@ const MAX_CONNECTIONS = 10;
 interface ClusterOptions {
   readonly config: Config;
   /** Absent on nodes that do not sign. */
-  readonly signer?: Pick<SignerSupervisor, 'identity'>;
+  readonly signer?: Pick<Signers, 'identities'>;
   readonly log: Log;
 }
 
@@ -29,7 +29,7 @@ export async function openCluster(url: string, { config, signer, log }: ClusterO
   stack.defer(await holdDataFolder(config.jobs.data_dir));
   const engine = await openPostgresEngine(url, MAX_CONNECTIONS, log);
   stack.defer(() => engine.close());
-  const settings = () => nodeSettings(config, signer?.identity ?? null);
+  const settings = () => nodeSettings(config, signer?.identities[0] ?? null);
   const registry = await NodeRegistry.join(engine.database, settings, log);
   stack.defer(() => registry.leave());
   const opened = stack.move();

@@ -1,9 +1,9 @@
+import { DEFAULT_IDENTITY } from '#config/identities.ts';
 import type { ApiInputRef } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { requestedName } from '#inputs/input-name.ts';
 import type { ByteProgress, OperationOutcome } from '#operations/operation.ts';
 import { operations } from '#operations/registry.ts';
-import { DEFAULT_IDENTITY } from '#provenance/signing-identity.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { RunReport } from '#telemetry/run-report.ts';
 import type { WorkerPool } from '#workers/worker-pool.ts';

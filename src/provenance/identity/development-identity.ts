@@ -19,11 +19,6 @@ const RENEWAL_DAYS = 120;
 const AUTHORITY = { commonName: 'Attestream development authority', organization: 'Attestream development identity' };
 const LEAF = { commonName: 'Attestream development signer', organization: 'Attestream development identity' };
 
-/** Returns the file of the development identity. It holds leaf, authority and both keys, so that they always belong together. */
-export function developmentIdentityFile(dataDir: string): string {
-  return path.join(dataDir, 'identity', 'development-identity.pem');
-}
-
 /** The contents of the file, each as PEM, in this order. */
 interface IdentityPem {
   readonly leaf: string;
@@ -38,8 +33,7 @@ interface IdentityPem {
  * Several processes may do this at once: one wins, and the others load its identity. Throws `IDENTITY_FOLDER_UNUSABLE`, or
  * `IDENTITY_INVALID` where the file is damaged.
  */
-export async function loadDevelopmentIdentity(dataDir: string, now = new Date()): Promise<SigningIdentity> {
-  const file = developmentIdentityFile(dataDir);
+export async function loadDevelopmentIdentity(file: string, now = new Date()): Promise<SigningIdentity> {
   try {
     const existing = await readIdentity(file);
     if (existing === null) return identityOf(await createFile(file, await makeIdentity(now)), file);

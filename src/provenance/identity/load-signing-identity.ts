@@ -1,83 +1,93 @@
 import { createPrivateKey, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type { Config } from '#config/config.ts';
+import type { CredentialSettings, SignerSettings } from '#config/identities.ts';
 import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
 import { problemOf } from '#errors/system-problem.ts';
-import type { SigningAlgorithm } from '../signer.ts';
+import type { Signer, SigningAlgorithm } from '../signer.ts';
 import type { SigningIdentity } from '../signing-identity.ts';
 import { certificateProblems, profileDeviations } from './certificate-profile.ts';
-import { developmentIdentityFile, loadDevelopmentIdentity } from './development-identity.ts';
+import { loadDevelopmentIdentity } from './development-identity.ts';
 import { algorithmsOfKey, createKeySigner } from './key-signer.ts';
 import { pemBlocks } from './pem.ts';
 
+/** A signer with resources that it gives back, such as sessions of a device. */
+export interface LoadedSigner extends Signer {
+  /** Resolves when signatures that were asked for have ended, and nothing is open any more. */
+  close(): Promise<void>;
+}
+
+/** A signing identity in its signer process. */
+interface LoadedIdentity extends SigningIdentity {
+  readonly signer: LoadedSigner;
+}
+
+/** The settings of a key that is in a file. */
+export type PemCredential = CredentialSettings & { readonly signer: Extract<SignerSettings, { readonly type: 'pem' }> };
+
 /**
- * Loads the configured identity, else the development identity under the data folder, which is made where it is missing
- * or about to expire. Rejects with an AppError that names the file, what is wrong with it, and the remedy.
+ * Loads a credential; the development identity is made where it is missing or about to expire. `stateDir` is a folder that signers
+ * share. Rejects with an AppError that says what is wrong, where, and the remedy: `IDENTITY_FILE_UNREADABLE`, `IDENTITY_INVALID` where
+ * readers would refuse its signatures, or an error of the device.
  */
-export function loadSigningIdentity(signing: Config['signing'], dataDir: string): Promise<SigningIdentity> {
-  const { certificate_path: certificatePath, private_key_path: privateKeyPath } = signing;
-  if (certificatePath === undefined || privateKeyPath === undefined) return loadDevelopmentIdentity(dataDir);
-  return loadConfiguredIdentity({
+export async function loadCredential(settings: CredentialSettings, stateDir: string): Promise<LoadedIdentity> {
+  const { certificatePath, signer } = settings;
+  if (signer.type === 'development') return closable(await loadDevelopmentIdentity(certificatePath));
+  if (signer.type === 'pem') {
+    const { identity, problems } = await inspectIdentity({ ...settings, signer });
+    if (problems.length > 0) throw invalid(certificatePath, problems);
+    return closable(identity);
+  }
+  const chain = certificatesOf(await readPem(certificatePath), certificatePath);
+  const { publicKey } = itemAt(chain, 0);
+  const algorithm = chooseAlgorithm(publicKey, certificatePath, settings.algorithm);
+  const problems = await certificateProblems(chain, publicKey, algorithm, new Date());
+  if (problems.length > 0) throw invalid(certificatePath, problems);
+  // Only the process of such a key loads what talks to devices.
+  const { openSigner } = await import('./signers/open-signer.ts');
+  const certificateChain = signedChainOf(chain);
+  return identityOf(
+    chain,
     certificatePath,
-    privateKeyPath,
-    passphrase: signing.private_key_passphrase,
-    algorithm: signing.algorithm,
-  });
+    await openSigner(signer, { algorithm, publicKey, certificateChain, stateDir }),
+  );
 }
 
-/** Returns the files that the identity is loaded from. */
-export function identityFiles({ signing, jobs }: Pick<Config, 'signing' | 'jobs'>): readonly string[] {
-  const { certificate_path: certificatePath, private_key_path: privateKeyPath } = signing;
-  if (certificatePath === undefined || privateKeyPath === undefined) return [developmentIdentityFile(jobs.data_dir)];
-  return [certificatePath, privateKeyPath];
-}
-
-/** The files of an identity, from `signing` of the configuration. */
-export interface IdentityFiles {
-  readonly certificatePath: string;
-  readonly privateKeyPath: string;
-  readonly passphrase: string | undefined;
-  /** Undefined: the default of the key. */
-  readonly algorithm: SigningAlgorithm | undefined;
-}
-
-/**
- * Loads a PEM chain and key. Throws `IDENTITY_FILE_UNREADABLE`, or `IDENTITY_INVALID` where readers would
- * refuse its signatures.
- */
-async function loadConfiguredIdentity(files: IdentityFiles): Promise<SigningIdentity> {
-  const { identity, problems } = await inspectIdentity(files);
-  if (problems.length > 0) throw invalid(files.certificatePath, problems);
-  return identity;
+function closable(identity: SigningIdentity): LoadedIdentity {
+  return { ...identity, signer: { ...identity.signer, close: async () => undefined } };
 }
 
 /**
  * Loads a PEM chain and key, and returns for what readers would refuse its signatures. Throws `IDENTITY_FILE_UNREADABLE`, or
  * `IDENTITY_INVALID` where the files hold no chain and no key that could sign.
  */
-export async function inspectIdentity(
-  files: IdentityFiles,
-): Promise<{ readonly identity: SigningIdentity; readonly problems: readonly string[] }> {
-  const chain = certificatesOf(await readPem(files.certificatePath), files.certificatePath);
-  const key = privateKeyOf(await readPem(files.privateKeyPath), files);
-  const algorithm = chooseAlgorithm(key, files);
+export async function inspectIdentity({
+  certificatePath,
+  algorithm: wanted,
+  signer: settings,
+}: PemCredential): Promise<{ readonly identity: SigningIdentity; readonly problems: readonly string[] }> {
+  const chain = certificatesOf(await readPem(certificatePath), certificatePath);
+  const key = privateKeyOf(await readPem(settings.private_key_path), settings);
+  const algorithm = chooseAlgorithm(key, settings.private_key_path, wanted);
   const problems = await certificateProblems(chain, createPublicKey(key), algorithm, new Date());
+  const signer = createKeySigner(key, algorithm, signedChainOf(chain));
+  return { identity: await identityOf(chain, certificatePath, signer), problems };
+}
+
+async function identityOf<AnySigner extends Signer>(
+  chain: readonly X509Certificate[],
+  file: string,
+  signer: AnySigner,
+): Promise<SigningIdentity & { readonly signer: AnySigner }> {
   const leaf = itemAt(chain, 0);
-  const signer = createKeySigner(
-    key,
-    algorithm,
-    withoutRoot(chain).map(({ raw }) => raw),
-  );
-  const identity: SigningIdentity = {
+  return {
     signer,
     kind: 'configured',
     subject: leaf.subject.replaceAll('\n', ', '),
     notAfter: new Date(Math.min(...chain.map(({ validToDate }) => validToDate.getTime()))),
-    file: files.certificatePath,
+    file,
     deviations: await profileDeviations(leaf),
   };
-  return { identity, problems };
 }
 
 async function readPem(file: string): Promise<string> {
@@ -103,7 +113,10 @@ function certificatesOf(text: string, file: string): X509Certificate[] {
   });
 }
 
-function privateKeyOf(text: string, { privateKeyPath: file, passphrase }: IdentityFiles): KeyObject {
+function privateKeyOf(
+  text: string,
+  { private_key_path: file, private_key_passphrase: passphrase }: PemCredential['signer'],
+): KeyObject {
   const block = pemBlocks(text).find(({ label }) => label.endsWith('PRIVATE KEY'));
   if (block === undefined) {
     throw invalid(file, [
@@ -113,20 +126,18 @@ function privateKeyOf(text: string, { privateKeyPath: file, passphrase }: Identi
   const encrypted = block.label.startsWith('ENCRYPTED') || block.pem.includes('Proc-Type: 4,ENCRYPTED');
   if (encrypted && passphrase === undefined) {
     throw invalid(file, [
-      'the key is encrypted. Set signing.private_key_passphrase, best through SERVICE__SIGNING__PRIVATE_KEY_PASSPHRASE',
+      'the key is encrypted. Set private_key_passphrase beside its path, best through a variable such as SERVICE__SIGNING__PRIVATE_KEY_PASSPHRASE',
     ]);
   }
   try {
     return createPrivateKey({ key: block.pem, ...(encrypted && { passphrase }) });
   } catch {
     // OpenSSL's reason says nothing that a person could use, and nothing about a key belongs into a log.
-    throw invalid(file, [
-      encrypted ? 'the key cannot be decrypted with signing.private_key_passphrase' : 'the key is damaged',
-    ]);
+    throw invalid(file, [encrypted ? 'the key cannot be decrypted with private_key_passphrase' : 'the key is damaged']);
   }
 }
 
-function chooseAlgorithm(key: KeyObject, { privateKeyPath: file, algorithm }: IdentityFiles): SigningAlgorithm {
+function chooseAlgorithm(key: KeyObject, file: string, algorithm: SigningAlgorithm | undefined): SigningAlgorithm {
   const possible = algorithmsOfKey(key);
   const [usual] = possible;
   if (usual === undefined) {
@@ -137,13 +148,14 @@ function chooseAlgorithm(key: KeyObject, { privateKeyPath: file, algorithm }: Id
   if (algorithm === undefined) return usual;
   if (possible.includes(algorithm)) return algorithm;
   throw invalid(file, [
-    `signing.algorithm is ${algorithm}, but the key can sign with ${possible.join(', ')} only. Remove signing.algorithm`,
+    `algorithm is ${algorithm}, but the key can sign with ${possible.join(', ')} only. Remove algorithm from the configuration`,
   ]);
 }
 
-/** Leaves out the root: verifiers hold the roots that they trust. */
-function withoutRoot(chain: readonly X509Certificate[]): readonly X509Certificate[] {
-  return chain.filter((certificate, index) => index === 0 || !certificate.verify(certificate.publicKey));
+/** Returns the certificates of signatures as DER. Leaves out the root: verifiers hold the roots that they trust. */
+function signedChainOf(chain: readonly X509Certificate[]): readonly Buffer[] {
+  const kept = chain.filter((certificate, index) => index === 0 || !certificate.verify(certificate.publicKey));
+  return kept.map(({ raw }) => raw);
 }
 
 function invalid(file: string, problems: readonly string[]): AppError {

@@ -1,11 +1,11 @@
-import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import { AppError } from '#errors/app-error.ts';
 import { inheritedChannel, serveParent, tellParent } from '#processes/parent.ts';
-import type { Signer } from '../signer.ts';
 import {
   type Frame,
-  type IdentityOrder,
+  type KeyOrder,
+  type KeyQuestion,
+  type LoadAnswer,
   MAX_PENDING_REQUESTS,
   MAX_REQUEST_BYTES,
   type ProtocolViolation,
@@ -17,69 +17,73 @@ import {
   sendFrame,
   type ToSigner,
 } from '../signer-protocol.ts';
-import { DEFAULT_IDENTITY, describeIdentity } from '../signing-identity.ts';
-import { loadSigningIdentity } from './load-signing-identity.ts';
+import { describeCredential } from '../signing-identity.ts';
+import { type LoadedSigner, loadCredential } from './load-signing-identity.ts';
 
-// The process that holds the signing keys. It reads the files of identities, signs the data that its clients send, without
-// parsing it, and does nothing else.
+// A process that holds signing keys. It reads the files of credentials, signs the data that its clients send, without parsing it, and
+// does nothing else.
 
 /** A process that sends requests. */
 interface Client {
   readonly channel: Socket;
   /** The numbers of the keys that it may use: none while no input runs in it. */
   keys: readonly number[];
-  /** Requests that arrived before their key was allowed, which the service says over another channel. */
+  /** Requests for keys that this process was not told of, in the order of its questions to the service. */
   readonly early: Frame[];
   pendingCount: number;
 }
 
 /** The keys by their numbers. */
-const signers = new Map<number, Signer>();
+const signers = new Map<number, LoadedSigner>();
 const clients = new Map<number, Client>();
-/** The files of the identity, from the first order. */
-let files: Pick<SignerOrder, 'signing' | 'dataDir'> | null = null;
-/** True once requests are read: not before the identity was loaded. */
+/** True once requests are read: not before the first keys were loaded. */
 let isServing = false;
 
 serveParent(async (message: ToSigner, channel) => {
-  if (message.type === 'start') answerService(await start(message.order));
-  else if (message.type === 'load') answerService(await load(message.identity));
-  else if (message.type === 'keep') keep(message.keys);
+  if (message.type === 'start') answerService({ loaded: await start(message.order) });
+  else if (message.type === 'load') answerService({ loaded: [await load(message.key)] });
+  else if (message.type === 'keep') await keep(message.keys);
   else if (message.type === 'ping') answerService({ pong: true });
   else if (message.type === 'allow') allow(message.client);
+  else if (message.type === 'decide') decide(message.client);
   else if (channel !== undefined) welcome(message.client, channel);
 });
 
-async function start(order: SignerOrder): Promise<SignerAnswer> {
+async function start(order: SignerOrder): Promise<LoadAnswer[]> {
   for (const [index, client] of order.clients.entries()) welcome(client, inheritedChannel(index));
-  files = order;
-  const answer = await load(order.identity);
-  // Without the identity, requests wait for the signer that is started in the place of this one.
-  isServing = 'identity' in answer;
-  if (!isServing) return answer;
+  const loaded = await Promise.all(order.keys.map(load));
+  isServing = true;
   for (const [clientId, client] of clients) serve(clientId, client);
-  return answer;
+  return loaded;
 }
 
-/** Loads the identity, beside those that were loaded before. */
-async function load({ current, key }: IdentityOrder): Promise<SignerAnswer> {
-  assert(files !== null, 'an identity is loaded after the start');
-  const { signing, dataDir } = files;
+/** Loads a credential, beside those that were loaded before. */
+async function load({ settings, stateDir, process, current, key }: KeyOrder): Promise<LoadAnswer> {
   try {
-    const loaded = await loadSigningIdentity(signing, dataDir);
-    const identity = await describeIdentity(loaded, { name: DEFAULT_IDENTITY, key }, signing.private_key_path);
-    const isCurrent = current?.certificateChain.join() === identity.certificateChain.join();
-    const named = { ...identity, key: isCurrent ? current.key : key };
-    signers.set(named.key, loaded.signer);
-    return { identity: named };
+    const loaded = await loadCredential(settings, stateDir);
+    const credential = await describeCredential(loaded, settings, { process, key: key ?? -1 });
+    const isCurrent = current?.certificateChain.join() === credential.certificateChain.join();
+    const number = isCurrent ? current.key : key;
+    if (number === null) {
+      await loaded.signer.close();
+      return { isOther: true };
+    }
+    const replaced = signers.get(number);
+    signers.set(number, loaded.signer);
+    await replaced?.close();
+    return { credential: { ...credential, key: number } };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     return { error: error.toData() };
   }
 }
 
-function keep(keys: readonly number[]): void {
-  for (const key of signers.keys()) if (!keys.includes(key)) signers.delete(key);
+async function keep(keys: readonly number[]): Promise<void> {
+  for (const [key, signer] of signers) {
+    if (keys.includes(key)) continue;
+    signers.delete(key);
+    await signer.close();
+  }
 }
 
 function welcome({ clientId, keys }: SignerClientState, channel: Socket): void {
@@ -91,13 +95,24 @@ function welcome({ clientId, keys }: SignerClientState, channel: Socket): void {
   if (isServing) serve(clientId, client);
 }
 
-/** Changes the keys of a client, and answers requests that waited for them. */
 function allow({ clientId, keys }: SignerClientState): void {
   const client = clients.get(clientId);
-  if (client === undefined) return;
-  client.keys = keys;
-  for (const request of client.early.splice(0)) take(clientId, client, request);
+  if (client !== undefined) client.keys = keys;
 }
+
+/**
+ * Decides on the oldest request of a client that came before its key was allowed. One for another key than those of its input
+ * violates the protocol; one of an input that has ended does not.
+ */
+function decide({ clientId, keys }: SignerClientState): void {
+  const client = clients.get(clientId);
+  const request = client?.early.shift();
+  if (client === undefined || request === undefined) return;
+  if (keys.length > 0 && !keys.includes(request.code)) refuse(clientId, client, OTHER_KEY);
+  else void answer(client, request, keys.length > 0);
+}
+
+const OTHER_KEY = 'it asked for a key that its input may not use';
 
 function serve(clientId: number, client: Client): void {
   receiveFrames(
@@ -108,7 +123,9 @@ function serve(clientId: number, client: Client): void {
         return refuse(clientId, client, 'it sent more requests than it may have pending');
       }
       client.pendingCount += 1;
-      take(clientId, client, request);
+      if (client.keys.includes(request.code)) return void answer(client, request);
+      client.early.push(request);
+      tellParent<never, KeyQuestion>({ event: { askingClientId: clientId } });
     },
     (problem) => refuse(clientId, client, problem),
   );
@@ -120,32 +137,27 @@ function refuse(clientId: number, { channel }: Client, problem: string): void {
   channel.destroy();
 }
 
-/** Answers a request whose key is allowed, and keeps another one until it is: no more of them than one may be large. */
-function take(clientId: number, client: Client, request: Frame): void {
-  if (client.keys.includes(request.code)) return void answer(client, request);
-  client.early.push(request);
-  const keptBytes = client.early.reduce((sum, { body }) => sum + body.length, 0);
-  if (keptBytes > MAX_REQUEST_BYTES) refuse(clientId, client, 'it sent too much for keys that its input may not use');
-}
-
 /** Signs and sends the answer. A client that does not read its answers gets no more of them. */
-async function answer(client: Client, request: Frame): Promise<void> {
-  const isSent = sendFrame(client.channel, await answerOf(request));
+async function answer(client: Client, request: Frame, isAllowed = true): Promise<void> {
+  const isSent = sendFrame(client.channel, isAllowed ? await answerOf(request) : failureOf(request, 'no input runs'));
   // A channel that is destroyed never drains, and nothing more is taken from it.
   if (!isSent) await new Promise((resolve) => client.channel.once('drain', resolve));
   client.pendingCount -= 1;
 }
 
-async function answerOf({ id, code, body }: Frame): Promise<Frame> {
+async function answerOf(request: Frame): Promise<Frame> {
+  const signer = signers.get(request.code);
+  // The signer was restarted after the files of this key were replaced, or cannot load it now.
+  if (signer === undefined) return failureOf(request, 'its files were replaced, or it cannot be loaded now');
   try {
-    const signer = signers.get(code);
-    // The signer was restarted after the files of this key were replaced.
-    if (signer === undefined) throw new Error('its files were replaced');
-    return { id, code: STATUS.signature, body: await signer.sign(body) };
+    return { id: request.id, code: STATUS.signature, body: await signer.sign(request.body) };
   } catch (error) {
-    const text = error instanceof Error ? error.message : 'unknown';
-    return { id, code: STATUS.failure, body: Buffer.from(`the key could not sign (${text})`) };
+    return failureOf(request, error instanceof Error ? error.message : 'unknown');
   }
+}
+
+function failureOf({ id }: Frame, problem: string): Frame {
+  return { id, code: STATUS.failure, body: Buffer.from(`the key could not sign (${problem})`) };
 }
 
 function answerService(answer: SignerAnswer): void {

@@ -1,9 +1,9 @@
-import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
+import type { Signers } from '#provenance/signers.ts';
 import type { IdentityDescription } from '#provenance/signing-identity.ts';
 
 /** A signer without a process, for jobs whose workers do not sign. */
 export interface InertSigner {
-  readonly signer: SignerSupervisor;
+  readonly signer: Signers;
   /** Puts an identity into force that ends at a time. */
   renew(notAfter: Date): void;
 }
@@ -11,14 +11,14 @@ export interface InertSigner {
 export function inertSigner(notAfter: Date, certificate = 'certificate'): InertSigner {
   const listeners: (() => void)[] = [];
   const signer = {
-    identity: describedIdentity(notAfter, certificate),
-    attach: () => ({ allow: () => undefined }),
+    identities: [describedIdentity(notAfter, certificate)],
+    attach: () => ({ allow: () => true }),
     onRenewal: (listener: () => void) => void listeners.push(listener),
   };
   return {
-    signer: signer as unknown as SignerSupervisor,
+    signer: signer as unknown as Signers,
     renew: (end) => {
-      signer.identity = describedIdentity(end, certificate);
+      signer.identities = [describedIdentity(end, certificate)];
       for (const listener of listeners) listener();
     },
   };
@@ -28,7 +28,11 @@ export function inertSigner(notAfter: Date, certificate = 'certificate'): InertS
 function describedIdentity(notAfter: Date, certificate: string): IdentityDescription {
   return {
     name: 'default',
+    tsaUrls: [],
+    publisher: null,
+    process: 0,
     key: 0,
+    keyKind: 'pem',
     kind: 'configured',
     subject: 'CN=Signer',
     file: `/${certificate}.pem`,

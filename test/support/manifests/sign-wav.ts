@@ -26,7 +26,7 @@ export function testAuthor({
   timeStamps?: TimeStampSettings | null;
   trust?: TrustSource;
 } = {}): ManifestAuthor {
-  return createManifestAuthor({ signerOf: () => signer, timeStamps, generator, trust });
+  return createManifestAuthor({ signerOf: () => signer, timeStampsOf: () => timeStamps, generator, trust });
 }
 
 /** A second of silence in 8-bit mono. */

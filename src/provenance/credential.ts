@@ -1,0 +1,135 @@
+import { backoffMs } from '#concurrency/retry.ts';
+import { Semaphore } from '#concurrency/semaphore.ts';
+import { type CredentialSettings, filesOf } from '#config/identities.ts';
+import { AppError } from '#errors/app-error.ts';
+import { FileWatch, stateOfFile } from './file-watch.ts';
+import type { SignerSupervisor } from './signer-supervisor.ts';
+import type { CredentialDescription } from './signing-identity.ts';
+
+/** Pauses before a credential that is away is tried again. */
+const AWAY_BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
+
+/** The looks at renewed files that cannot be used before they are warned of: a minute of them. */
+const MAX_RENEWAL_ATTEMPTS = 30;
+
+/** The renewal of credentials, which is the same for all. */
+export interface CredentialRenewal {
+  /** Puts the credential as its files are now into force. Returns false where that is to be tried again; throws where they cannot be used. */
+  readonly renew: (credential: Credential) => Promise<boolean>;
+  /** Called once for each change of files that cannot be used. */
+  readonly refused: (credential: Credential, error: Error) => void;
+  /** Time between two looks at the files, in milliseconds. */
+  readonly pollIntervalMs?: number | undefined;
+}
+
+/** A key of the configuration with its certificates, in the signer process that holds the key. */
+export class Credential {
+  readonly settings: CredentialSettings;
+  readonly signer: SignerSupervisor;
+  /** Whoever loads the credential takes a turn. */
+  readonly turn = new Semaphore(1);
+  readonly #renewal: CredentialRenewal;
+  #current: CredentialDescription | null = null;
+  #away: AppError | null = null;
+  #isClosed = false;
+  #usedState = '';
+  #watch: FileWatch | undefined;
+  #retry: NodeJS.Timeout | undefined;
+
+  constructor(settings: CredentialSettings, signer: SignerSupervisor, renewal: CredentialRenewal) {
+    this.settings = settings;
+    this.signer = signer;
+    this.#renewal = renewal;
+  }
+
+  /** The credential in force; null while it is away. */
+  get current(): CredentialDescription | null {
+    return this.#current;
+  }
+
+  /** The reason why it cannot be used; null while it is in force. */
+  get away(): AppError | null {
+    return this.#away;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Loads it as its files are now. Its key is held until it is accepted or refused. Throws an AppError. */
+  async load(): Promise<CredentialDescription> {
+    const candidate = await this.signer.load(this.settings, this.#current);
+    if (candidate !== null) return candidate;
+    throw new AppError('SIGNATURE_FAILED', { problem: `the signer process exited ${this.signer.exitCause}` });
+  }
+
+  /** Tells whether it is to be loaded, for a state of its files: it is away, or they were changed. */
+  isStale(state: string): boolean {
+    return this.#current === null || state !== this.#usedState;
+  }
+
+  /** Returns a text that differs when one of its files was changed, replaced, added or removed. */
+  async stateOfFiles(): Promise<string> {
+    return (await Promise.all(filesOf(this.settings).map(stateOfFile))).join();
+  }
+
+  /** Puts a candidate into force. Processes that were attached before go on with the old one. */
+  accept(candidate: CredentialDescription): void {
+    const old = this.#current;
+    this.#current = candidate;
+    this.#away = null;
+    if (old !== null && old.key !== candidate.key) this.signer.release(old.key);
+  }
+
+  /** Lets go of a candidate. */
+  refuse({ key }: CredentialDescription): void {
+    if (key !== this.#current?.key) this.signer.release(key);
+  }
+
+  /** Records why it cannot be used now, and tries it again after growing pauses. */
+  putAway(error: AppError): void {
+    this.#away = error;
+    this.#retryLater(1);
+  }
+
+  /** Looks for changes of its files from the state in which they were loaded, in place of a watch before. */
+  watchFrom(usedState: string): void {
+    this.#usedState = usedState;
+    this.#watch?.close();
+    this.#watch = new FileWatch({
+      stateOf: () => this.stateOfFiles(),
+      usedState,
+      reload: async () => {
+        const state = await this.stateOfFiles();
+        const isRenewed = await this.#renewal.renew(this);
+        if (isRenewed) this.#usedState = state;
+        return isRenewed;
+      },
+      refused: (error) => this.#renewal.refused(this, error),
+      maxAttempts: MAX_RENEWAL_ATTEMPTS,
+      pollIntervalMs: this.#renewal.pollIntervalMs,
+    });
+  }
+
+  /** Takes it out of force. */
+  close(): void {
+    this.#isClosed = true;
+    this.#watch?.close();
+    clearTimeout(this.#retry);
+    if (this.#current !== null) this.signer.release(this.#current.key);
+  }
+
+  #retryLater(failures: number): void {
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => void this.#tryAgain(failures), backoffMs(failures, AWAY_BACKOFF)).unref();
+  }
+
+  async #tryAgain(failures: number): Promise<void> {
+    try {
+      await this.#renewal.renew(this);
+    } catch (error) {
+      if (error instanceof AppError) this.#away = error;
+    }
+    if (this.#away !== null && !this.#isClosed) this.#retryLater(failures + 1);
+  }
+}
