@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { Agent, fetch, type Response } from 'undici';
 import { RELEASE } from '#config/release.ts';
 import type { JobResponse, JobResultResponse } from '#contract/job.ts';
+import { developmentIdentityFile } from '#config/identities.ts';
 import { loadDevelopmentIdentity } from '#provenance/identity/development-identity.ts';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
@@ -97,7 +98,7 @@ export async function startService({
 async function giveIdentity(dataDir: string): Promise<void> {
   const identityDir = join(dataDir, 'identity');
   if (existsSync(identityDir)) return;
-  const { file } = await loadDevelopmentIdentity(SHARED_IDENTITY);
+  const { file } = await loadDevelopmentIdentity(developmentIdentityFile(SHARED_IDENTITY));
   mkdirSync(identityDir, { recursive: true, mode: 0o700 });
   copyFileSync(file, join(identityDir, basename(file)));
 }

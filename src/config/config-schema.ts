@@ -304,7 +304,27 @@ function identityNames({ identities }: Signing): string[] {
 export interface KeySchema {
   readonly type?: string;
   readonly anyOf?: readonly KeySchema[];
+  readonly oneOf?: readonly KeySchema[];
   readonly properties?: Readonly<Record<string, KeySchema>>;
+  /** The schema of each table in a record, whose names are the operator's. */
+  readonly additionalProperties?: KeySchema | boolean;
+}
+
+/** The keys with tables whose names are the operator's. */
+export const RECORDS = ['signing.identities', 'auth.callers'] as const;
+
+/** Returns the schema of a name in a table, or in one of several; undefined where it has none. */
+export function schemaOf(
+  name: string,
+  { properties = {}, additionalProperties, oneOf = [] }: KeySchema,
+): KeySchema | undefined {
+  if (Object.hasOwn(properties, name)) return properties[name];
+  if (typeof additionalProperties === 'object') return additionalProperties;
+  for (const each of oneOf) {
+    const found = schemaOf(name, each);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 /** Returns the JSON schema of the configuration, section by section. */
@@ -312,10 +332,16 @@ export function keySchemas(): KeySchema {
   return z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' }) as KeySchema;
 }
 
-/** Returns every key as a dotted path, and every section. */
-export function keyPaths({ properties = {} }: KeySchema = keySchemas(), prefix = ''): readonly string[] {
-  return Object.entries(properties).flatMap(([name, inner]) => [
-    `${prefix}${name}`,
-    ...keyPaths(inner, `${prefix}${name}.`),
-  ]);
+/** Returns every key as a dotted path, and every section. The names in records are those of `like`, a path of the operator's. */
+export function keyPaths(
+  like: readonly string[] = [],
+  { properties = {}, additionalProperties, oneOf = [] }: KeySchema = keySchemas(),
+  path: readonly string[] = [],
+): readonly string[] {
+  const named = typeof additionalProperties === 'object' ? { [like[path.length] ?? 'name']: additionalProperties } : {};
+  const inner = Object.entries({ ...properties, ...named }).flatMap(([name, schema]) => {
+    const own = [...path, name];
+    return [own.join('.'), ...keyPaths(like, schema, own)];
+  });
+  return [...inner, ...oneOf.flatMap((each) => keyPaths(like, each, path))];
 }

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { ShownConfig } from '#contract/service.ts';
-import type { configSchema } from './config-schema.ts';
+import { type configSchema, RECORDS } from './config-schema.ts';
 
 type DeepReadonly<T> = T extends readonly (infer Item)[]
   ? readonly DeepReadonly<Item>[]
@@ -50,14 +50,18 @@ const SHOWN_KEYS = [
   'signing.certificate_path',
   'signing.private_key_path',
   'signing.algorithm',
+  'signing.default_identity',
   'signing.tsa_url',
   'signing.tsa_timeout_ms',
   'signing.tsa_required',
+  'signing.ocsp',
   'signing.digital_source_type',
   'signing.verify_outputs',
   'signing.verify_fragments',
   'trust.anchors',
   'trust.tsa_anchors',
+  'trust.publisher_anchors',
+  'trust.allowed',
   'trust.rubrics_dir',
   'input_resolvers.max_files',
   'input_resolvers.max_bytes',
@@ -94,11 +98,22 @@ const WITHHELD_KEYS = [
 
 /** Returns what may be shown of the configuration. User parts and queries of addresses may be passwords, and are left out. */
 export function shownConfig(config: Config): ShownConfig {
-  const found = SHOWN_KEYS.map((key) => [key, withoutUrlSecrets(valueAt(config, key))] as const);
+  const inRecords = RECORDS.flatMap((record) => keysIn(valueAt(config, record), `${record}.`));
+  const isSecret = (key: string) => key.endsWith('.private_key_passphrase');
+  const shown = [...SHOWN_KEYS, ...inRecords.filter((key) => !isSecret(key))];
+  const found = shown.map((key) => [key, withoutUrlSecrets(valueAt(config, key))] as const);
   return {
     settings: Object.fromEntries(found.filter(([, value]) => value !== undefined)),
-    withheld: WITHHELD_KEYS.filter((key) => isSet(valueAt(config, key))),
+    withheld: [...WITHHELD_KEYS, ...inRecords.filter(isSecret)].filter((key) => isSet(valueAt(config, key))),
   };
+}
+
+/** Returns the keys of values in a table, at any depth. */
+function keysIn(value: unknown, prefix: string): readonly string[] {
+  return Object.entries(value as object).flatMap(([name, inner]) => {
+    const isTable = typeof inner === 'object' && !Array.isArray(inner);
+    return isTable ? keysIn(inner, `${prefix}${name}.`) : [`${prefix}${name}`];
+  });
 }
 
 function valueAt(config: Config, key: string): unknown {

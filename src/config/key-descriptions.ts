@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
-import { keySchemas } from './config-schema.ts';
+import { keySchemas, RECORDS, schemaOf } from './config-schema.ts';
 
 const TOML = new URL('../../config/service.toml', import.meta.url);
 
 /** A key as config/service.toml shows it: `#key = default`, or `# unset (why): key = example`. */
 const KEY_LINE = /^#(?<isUnset> unset(?: \((?<unset>.*?)\))?: )?(?<key>[a-z][a-z0-9_.]*) = (?<value>.*)$/;
-const SECTION_LINE = /^\[(?<section>[a-z_.]+)\]$/;
+/** A section, or an example of one whose name is the operator's: `#[signing.identities.news]`. */
+const SECTION_LINE = /^#?\[(?<section>[a-z_.]+)\]$/;
 
 /** The part of a JSON schema that bounds one key. */
 interface KeySchema {
@@ -14,8 +15,10 @@ interface KeySchema {
   readonly minimum?: number;
   readonly maximum?: number;
   readonly properties?: Readonly<Record<string, KeySchema>>;
+  readonly additionalProperties?: KeySchema | boolean;
   readonly items?: KeySchema;
   readonly anyOf?: readonly KeySchema[];
+  readonly oneOf?: readonly KeySchema[];
 }
 
 /** A key of the configuration as people read of it. */
@@ -57,7 +60,7 @@ export function describeKeys(toml = readFileSync(TOML, 'utf8')): readonly KeyDes
 
 function describeKey(key: string, line: Readonly<Record<string, string | undefined>>, schema: KeySchema) {
   const { isUnset, unset = 'unset', value = '' } = line;
-  const bounds = boundsOf(key.split('.').reduce<KeySchema | undefined>((at, name) => at?.properties?.[name], schema));
+  const bounds = boundsOf(key.split('.').reduce<KeySchema | undefined>((at, name) => at && schemaOf(name, at), schema));
   return isUnset === undefined
     ? { key, bounds, default: `\`${value}\``, example: null }
     : { key, bounds, default: unset, example: value };
@@ -65,8 +68,22 @@ function describeKey(key: string, line: Readonly<Record<string, string | undefin
 
 function boundsOf(schema: KeySchema | undefined): string {
   if (schema?.enum !== undefined) return schema.enum.map((value) => `\`${value}\``).join(' or ');
+  if (schema?.oneOf !== undefined) return 'table';
   if (schema?.anyOf !== undefined) return schema.anyOf.map(boundsOf).join(' or ');
   if (schema?.type === 'array') return 'list';
   if (schema?.type !== 'integer' && schema?.type !== 'number') return schema?.type ?? '';
   return `${schema.type} from ${schema.minimum} to ${schema.maximum}`;
+}
+
+/** Returns the keys that a key, or the name of a section, stands for; in records the example explains each name. */
+export function keysNamed(given: string): readonly KeyDescription[] {
+  const keys = describeKeys();
+  const record = RECORDS.find((each) => given.startsWith(`${each}.`));
+  const example = keys.find(({ section }) => record !== undefined && section.startsWith(`${record}.`))?.section;
+  const depth = record?.split('.').length ?? 0;
+  const wanted = given
+    .split('.')
+    .map((name, at) => (record !== undefined && at === depth ? example?.split('.')[at] : name));
+  const key = wanted.join('.');
+  return keys.filter((each) => each.key === key || each.key.startsWith(`${key}.`));
 }

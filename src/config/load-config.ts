@@ -7,7 +7,7 @@ import { TYPE_NAMES } from '#contract/validate.ts';
 import { AppError } from '#errors/app-error.ts';
 import { problemOf, systemErrorCode } from '#errors/system-problem.ts';
 import type { Config } from './config.ts';
-import { configSchema, type KeySchema, keySchemas } from './config-schema.ts';
+import { configSchema, type KeySchema, keySchemas, schemaOf } from './config-schema.ts';
 import { nearestKey } from './nearest-key.ts';
 
 const DEFAULT_FILE = 'config/service.toml';
@@ -238,6 +238,8 @@ function issueProblem(issue: Issue, path: readonly string[]): string {
       return `must be one of ${issue.values.map(String).join(', ')}`;
     case 'too_small':
       return issue.origin === 'number' || issue.origin === 'int' ? `must be at least ${issue.minimum}` : issue.message;
+    case 'invalid_key':
+      return issue.issues[0]?.message ?? issue.message;
     case 'too_big':
       return `must be at most ${issue.maximum}`;
     default:
@@ -273,10 +275,7 @@ function environmentOverrides(env: NodeJS.ProcessEnv): EnvironmentOverride[] {
 }
 
 function schemaAt(path: readonly string[], root: KeySchema): KeySchema | undefined {
-  return path.reduce<KeySchema | undefined>((schema, key) => {
-    const { properties } = schema ?? {};
-    return properties !== undefined && Object.hasOwn(properties, key) ? properties[key] : undefined;
-  }, root);
+  return path.reduce<KeySchema | undefined>((schema, key) => schema && schemaOf(key, schema), root);
 }
 
 /** Returns a variable's text as the key's type; what does not fit stays text, and the schema says what it should be. */

@@ -5,7 +5,7 @@ const MAX_EDITED_PART = 0.4;
 
 /** Returns the key or section that somebody may have meant, also one of the same name in another section; null for none. */
 export function nearestKey(given: string): string | null {
-  const candidates = keyPaths().map((key) => ({ key, edits: editsBetween(given, key) }));
+  const candidates = keyPaths(given.split('.')).map((key) => ({ key, edits: editsBetween(given, key) }));
   const name = lastName(given);
   const [nearest] = candidates.sort((a, b) => a.edits - b.edits);
   if (nearest !== undefined && nearest.edits <= 2) return nearest.key;

@@ -75,7 +75,9 @@ const awsKmsSigner = z.strictObject({
   endpoint_url: url.exactOptional(),
 });
 
-const signer = z.discriminatedUnion('type', [pemSigner, pkcs11Signer, httpSigner, vaultSigner, awsKmsSigner]);
+const signer = z.discriminatedUnion('type', [pemSigner, pkcs11Signer, httpSigner, vaultSigner, awsKmsSigner], {
+  error: 'must be a table with a type: pem, pkcs11, http, vault or aws_kms',
+});
 
 const credential = { certificate_path: path, algorithm: algorithm.exactOptional(), signer };
 

@@ -53,15 +53,22 @@ export class Launcher {
   readonly #options: LauncherOptions;
   readonly #protections: Protections;
   readonly #realPaths = new RealPaths();
+  #hidden: readonly string[];
 
   constructor(options: LauncherOptions = {}) {
     this.#options = options;
+    this.#hidden = options.hidden ?? [];
     this.#protections = options.protections ?? NO_PROTECTIONS;
   }
 
   /** True where processes with writable folders run in a sandbox. */
   get hasSandbox(): boolean {
     return this.#protections.bwrap.length > 0;
+  }
+
+  /** Hides further files and folders from processes that are started from now on. */
+  hide(paths: readonly string[]): void {
+    this.#hidden = [...new Set([...this.#hidden, ...paths])];
   }
 
   /** Looks at the folders of sandboxes again, which may have been made or moved. To be called before a sandboxed process is started. */
@@ -100,12 +107,12 @@ export class Launcher {
     const limiting = prlimit === null ? [] : limitPrefix(prlimit, limits);
     if (writable === undefined) return [...limiting, ...setpriv];
     if (!this.hasSandbox) return [...limiting, ...setprivReduced];
-    const { hidden = [], readable = [] } = this.#options;
+    const { readable = [] } = this.#options;
     const cache = workerCacheFolder();
     const folders = [...writable, ...(writable.length > 0 && cache !== null ? [cache] : [])];
     const paths = {
       writable: this.#realPaths.of(folders, true),
-      hidden,
+      hidden: this.#hidden,
       readable: this.#realPaths.of(readable, false),
     };
     return [...limiting, ...bwrap, ...mountArguments(paths, environment), '--'];

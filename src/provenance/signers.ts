@@ -3,7 +3,13 @@ import { rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { Semaphore } from '#concurrency/semaphore.ts';
 import type { Config } from '#config/config.ts';
-import { type CredentialSettings, type IdentitySettings, identitiesOf, signerStateDir } from '#config/identities.ts';
+import {
+  type CredentialSettings,
+  type IdentitySettings,
+  identitiesOf,
+  identityPaths,
+  signerStateDir,
+} from '#config/identities.ts';
 import { AppError } from '#errors/app-error.ts';
 import { valueAt } from '#errors/assert.ts';
 import type { Launcher } from '#processes/launcher.ts';
@@ -163,6 +169,7 @@ export class Signers {
   async reload(config: Config): Promise<void> {
     await this.#reloads.run(async () => {
       await rm(signerStateDir(this.#options.config), { recursive: true, force: true });
+      this.launcher.hide(identityPaths(config));
       await this.#apply(config, false);
     });
   }

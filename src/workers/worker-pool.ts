@@ -19,7 +19,7 @@ const MAX_IDLE_RSS_BYTES = 256 * 1024 * 1024;
 export interface WorkerPoolOptions {
   /** The module that calls `runInputWorker`. */
   readonly entry: URL;
-  /** Given to every worker. */
+  /** Given to workers until another one is used. */
   readonly config: Config;
   readonly maxWorkers: number;
   readonly log: Log;
@@ -47,6 +47,7 @@ export class WorkerPool {
   readonly #all = new Set<WorkerProcess>();
   /** Idle workers. The last one in is the first one out: its memory is still in the caches. */
   readonly #idle = new Set<WorkerProcess>();
+  #config: Config;
   /** Inputs that run. */
   #active = 0;
   /** Asked to exit, and still running. */
@@ -54,21 +55,25 @@ export class WorkerPool {
 
   constructor(options: WorkerPoolOptions) {
     this.#options = options;
+    this.#config = options.config;
     this.#timeouts = { ...WORKER_TIMEOUTS, ...options.timeouts };
     this.#maxIdleRssBytes = options.maxIdleRssBytes ?? MAX_IDLE_RSS_BYTES;
     options.trust?.onChange((lists) => {
       for (const worker of this.#all) worker.giveTrust(lists);
     });
     // Workers that run an input finish it with the old identities, and are replaced then.
-    options.signer?.onRenewal(() => {
-      for (const worker of this.#idle) this.#retire(worker);
-      this.#idle.clear();
-    });
+    options.signer?.onRenewal(() => this.#retireIdle());
   }
 
   /** The number of worker processes. */
   get size(): number {
     return this.#all.size;
+  }
+
+  /** Gives workers another configuration from now on. Inputs that run finish with the old one. */
+  useConfig(config: Config): void {
+    this.#config = config;
+    this.#retireIdle();
   }
 
   /** Starts a worker ahead of the first input. */
@@ -134,10 +139,10 @@ export class WorkerPool {
 
   /** Starts a worker. Returns the error where the system gives no process, such as for want of memory. */
   #start(): WorkerProcess | Error {
-    const { entry, config, log, launcher = new Launcher(), signer: signers, trust } = this.#options;
+    const { entry, log, launcher = new Launcher(), signer: signers, trust } = this.#options;
     const tools = { ...(signers && { signers }), ...(trust && { trust: trust.current }) };
     try {
-      return this.#watch(new WorkerProcess(entry, config, this.#timeouts, launcher, tools));
+      return this.#watch(new WorkerProcess(entry, this.#config, this.#timeouts, launcher, tools));
     } catch (error) {
       log.error({ err: error, exit_cause: (error as Error).message }, 'an input worker could not be started');
       return error as Error;
@@ -173,10 +178,16 @@ export class WorkerPool {
     return Math.max(this.#options.maxWorkers, this.#active);
   }
 
-  #isWornOut({ isSlowed, failedToSign, identities, state: { rssBytes, tainted } }: WorkerProcess): boolean {
+  #isWornOut({ config, isSlowed, failedToSign, identities, state: { rssBytes, tainted } }: WorkerProcess): boolean {
     const { signer: signers } = this.#options;
     const hasOldIdentities = signers !== undefined && identities !== signers.identities;
-    return isSlowed || failedToSign || tainted || hasOldIdentities || rssBytes > this.#maxIdleRssBytes;
+    const isOld = config !== this.#config || hasOldIdentities;
+    return isOld || isSlowed || failedToSign || tainted || rssBytes > this.#maxIdleRssBytes;
+  }
+
+  #retireIdle(): void {
+    for (const worker of this.#idle) this.#retire(worker);
+    this.#idle.clear();
   }
 
   #retire(worker: WorkerProcess): void {

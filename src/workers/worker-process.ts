@@ -61,7 +61,7 @@ interface WorkerTools {
 export class WorkerProcess {
   readonly #child: Child<ToWorker, WorkerAnswer, FromWorker>;
   readonly #timeouts: WorkerTimeouts;
-  readonly #config: Config;
+  readonly config: Config;
   readonly #signing: SignerAccess | null;
   /** The identities that were in force when it was started: its inputs sign with no other ones. */
   readonly identities: readonly IdentityDescription[];
@@ -77,7 +77,7 @@ export class WorkerProcess {
   constructor(entry: URL, config: Config, timeouts: WorkerTimeouts, launcher: Launcher, tools: WorkerTools) {
     const { signers, trust = NO_TRUST_LISTS } = tools;
     this.#timeouts = timeouts;
-    this.#config = config;
+    this.config = config;
     this.identities = signers?.identities ?? [];
     // Messages go as JSON, Node's default: small ones cost half of what the structured clone costs on each side.
     this.#child = new Child(launcher, entry, {
@@ -157,7 +157,7 @@ export class WorkerProcess {
    */
   async run(order: InputOrder, hooks: RunHooks): Promise<RunResult | null> {
     this.#runCount += 1;
-    const run = new WorkerRun(this.#runCount, hooks, this.#config.worker.budgets);
+    const run = new WorkerRun(this.#runCount, hooks, this.config.worker.budgets);
     const aborted = Promise.withResolvers<void>();
     const abort = () => {
       aborted.resolve();

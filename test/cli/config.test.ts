@@ -46,6 +46,15 @@ describe('attestream config', () => {
     );
   });
 
+  test('explains the keys of an identity and of a caller, whatever their names', async () => {
+    const [identity, caller] = await Promise.all([
+      attestream(['config', 'explain', 'signing.identities.sport.signer', '--json']),
+      attestream(['config', 'explain', 'auth.callers.sport', '--json']),
+    ]);
+    const keys = [identity, caller].map(({ stdout }) => entriesOf(stdout).map((each) => each['key']));
+    assert.deepEqual(keys, [['signing.identities.news.signer'], ['auth.callers.newsroom.identities']]);
+  });
+
   test('suggests the key that a typo stands for', async () => {
     const { code, stderr } = await attestream(['config', 'explain', 'signing.tsa_ulr']);
     assert.equal(code, 2);

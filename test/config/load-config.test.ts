@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { identitiesOf } from '#config/identities.ts';
 import { loadConfig } from '#config/load-config.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 
@@ -221,6 +222,40 @@ describe('loadConfig', () => {
     assert.equal((await problems('[signing]\nalgorithm = "ps256"')).length, 1);
     const identity = 'certificate_path = "chain.pem"\nprivate_key_path = "key.pem"';
     assert.equal((await load(`[signing]\nalgorithm = "ps256"\n${identity}`)).signing.algorithm, 'ps256');
+  });
+
+  test('names the nearest key to a typo in an identity, its signer and its publisher', async () => {
+    const publisher = '[signing.identities.news.publisher]\ncertificate_pth = "p.pem"';
+    const listed = await problems(
+      `[signing.identities.news]\ncertificate_path = "c.pem"\ntsa_ulr = "https://tsa.example.com"\nsigner = { type = "pem", private_key_pat = "k.pem" }\n${publisher}`,
+    );
+    for (const key of ['tsa_url', 'signer.private_key_path', 'publisher.certificate_path']) {
+      assert(
+        listed.some((problem) => problem.endsWith(`did you mean signing.identities.news.${key}?`)),
+        listed.join(),
+      );
+    }
+  });
+
+  test('refuses names of identities, and kinds of signers, that there are not', async () => {
+    const identity = 'certificate_path = "c.pem"\nsigner';
+    const pem = '{ type = "pem", private_key_path = "k.pem" }';
+    const [name] = await problems(`[signing.identities.News-1]\n${identity} = ${pem}`);
+    assert.match(name ?? '', /signing\.identities\.News-1: must be 1 to 32 lower-case letters/);
+    const [kind] = await problems(`[signing.identities.news]\n${identity} = { type = "paper" }`);
+    assert.match(kind ?? '', /signer.*: must be a table with a type: pem, pkcs11/);
+  });
+
+  test('has one way to configure an identity, and takes its absent parts from signing', async () => {
+    const own = 'tsa_url = "https://tsa.example.com"\ncertificate_path = "c.pem"\nprivate_key_path = "k.pem"\n';
+    const news =
+      '[signing.identities.news]\ncertificate_path = "n.pem"\nsigner = { type = "vault", url = "http://v", key = "k" }';
+    const [both] = await problems(`[signing]\n${own}${news}`);
+    assert.match(both ?? '', /signing\.identities: cannot stand beside signing\.certificate_path/);
+    const [one] = identitiesOf(await load(`[signing]\n${own}`));
+    const [several] = identitiesOf(await load(`[signing]\ntsa_url = "https://tsa.example.com"\n${news}`));
+    assert.deepEqual([one?.name, one?.certificatePath, one?.signer.type], ['default', join(cwd, 'c.pem'), 'pem']);
+    assert.deepEqual([several?.name, several?.tsaUrls], ['news', ['https://tsa.example.com']]);
   });
 
   test('refuses a secret of callbacks that could be guessed, and does not repeat it', async () => {

@@ -28,6 +28,24 @@ test('what is shown of a configuration holds no secret, and says which are set',
   ]);
 });
 
+test('identities are shown by their names, without passphrases', async () => {
+  const news = 'SERVICE__SIGNING__IDENTITIES__NEWS';
+  const env = {
+    [`${news}__CERTIFICATE_PATH`]: '/keys/news.pem',
+    [`${news}__SIGNER__TYPE`]: 'pem',
+    [`${news}__SIGNER__PRIVATE_KEY_PATH`]: '/keys/news.key',
+    [`${news}__SIGNER__PRIVATE_KEY_PASSPHRASE`]: 'hush',
+    [`${news}__TSA_URL`]: 'https://hush:hush@one.example,https://two.example',
+  };
+  const { settings, withheld } = shownConfig(await loadConfig({ env, cwd: '/nowhere' }));
+  assert.doesNotMatch(JSON.stringify({ settings, withheld }), /hush/);
+  assert.deepEqual(
+    [settings['signing.identities.news.signer.type'], settings['signing.identities.news.tsa_url']],
+    ['pem', ['https://one.example/', 'https://two.example/']],
+  );
+  assert.deepEqual(withheld, ['signing.identities.news.signer.private_key_passphrase']);
+});
+
 test('what is shown of an address has no password, however it is written', async () => {
   for (const url of [
     'https:hush:hush@tsa.example/a',

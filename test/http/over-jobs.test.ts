@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { jobResponse, jobResultResponse } from '#contract/job.ts';
+import { itemAt } from '#errors/assert.ts';
 import { inertSigner } from '../support/jobs/inert-signer.ts';
 import { until } from '../support/jobs/test-jobs.ts';
 import { errorOf } from '../support/servers/serve.ts';
@@ -65,7 +66,7 @@ describe('the routes over the real jobs', () => {
         [status, code, Number(reply.headers.get('retry-after')) > 0],
         [503, 'SERVICE_UNAVAILABLE', true],
       );
-      assert(!message.includes(signer.identities[0].file));
+      assert(!message.includes(itemAt(signer.identities, 0).file));
     }
     for (const path of ['/v2/verify', '/v2/package']) {
       const type = path === '/v2/package' ? 'local_folder_path' : 'local_file_path';

@@ -4,12 +4,11 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, describe, test } from 'node:test';
-import type { Config } from '#config/config.ts';
 import type { AppError } from '#errors/app-error.ts';
 import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate-profile.ts';
-import { loadSigningIdentity } from '#provenance/identity/load-signing-identity.ts';
+import { loadCredential, type PemCredential } from '#provenance/identity/load-signing-identity.ts';
 import { type CertificateContents, KEY_USAGE } from '#provenance/identity/x509.ts';
-import { SIGNING_ALGORITHMS } from '#provenance/signer.ts';
+import { SIGNING_ALGORITHMS, type SigningAlgorithm } from '#provenance/signer.ts';
 import { assertValid } from '../support/judges/file-judges.ts';
 import { signWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import {
@@ -25,38 +24,43 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const folder = mkdtempSync(path.join(tmpdir(), 'identity-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-type Signing = Config['signing'];
-
 function newFolder(): string {
   return mkdtempSync(path.join(folder, 'case-'));
 }
 
-/** The part of the configuration that speaks of an identity in these files. */
-function signingOf(identity: Pick<TestIdentity, 'chain' | 'privateKey'>, wishes: Partial<Signing> = {}): Signing {
-  const passphrase = wishes.private_key_passphrase;
+/** The settings of an identity in these files. */
+function settingsOf(
+  identity: Pick<TestIdentity, 'chain' | 'privateKey'>,
+  { algorithm, passphrase }: { readonly algorithm?: SigningAlgorithm; readonly passphrase?: string } = {},
+): PemCredential {
   const files = writeIdentity(newFolder(), identity, passphrase === undefined ? {} : { passphrase });
   return {
-    certificate_path: files.certificatePath,
-    private_key_path: files.privateKeyPath,
-    tsa_url: [],
-    tsa_timeout_ms: 10_000,
-    tsa_required: true,
-    actions: [],
-    verify_outputs: true,
-    verify_fragments: 'sample',
-    ...wishes,
+    certificatePath: files.certificatePath,
+    ...(algorithm && { algorithm }),
+    signer: {
+      type: 'pem',
+      private_key_path: files.privateKeyPath,
+      ...(passphrase !== undefined && { private_key_passphrase: passphrase }),
+    },
   };
 }
 
-function load(signing: Signing): ReturnType<typeof loadSigningIdentity> {
-  return loadSigningIdentity(signing, path.join(folder, 'data'));
+function load(settings: PemCredential): ReturnType<typeof loadCredential> {
+  return loadCredential(settings, path.join(folder, 'data'));
+}
+
+/** The same settings with another file in the place of one. */
+function withFile(settings: PemCredential, key: 'certificate' | 'key', file: string): PemCredential {
+  return key === 'certificate'
+    ? { ...settings, certificatePath: file }
+    : { ...settings, signer: { ...settings.signer, private_key_path: file } };
 }
 
 describe('a configured identity', () => {
   for (const algorithm of SIGNING_ALGORITHMS) {
     test(`signs with ${algorithm}, from an encrypted key`, async () => {
       const identity = await testIdentity({ algorithm });
-      const { signer, kind } = await load(signingOf(identity, { algorithm, private_key_passphrase: 'correct horse' }));
+      const { signer, kind } = await load(settingsOf(identity, { algorithm, passphrase: 'correct horse' }));
       assert.equal(kind, 'configured');
       assert.equal(signer.algorithm, algorithm);
       await assertValid((await signWav(testAuthor({ signer }))).bytes, 'audio/wav');
@@ -65,7 +69,7 @@ describe('a configured identity', () => {
 
   test('takes the algorithm from the key where none is configured', async () => {
     for (const algorithm of ['es256', 'es384', 'es512', 'ps256', 'ed25519'] as const) {
-      assert.equal((await load(signingOf(await testIdentity({ algorithm })))).signer.algorithm, algorithm);
+      assert.equal((await load(settingsOf(await testIdentity({ algorithm })))).signer.algorithm, algorithm);
     }
   });
 
@@ -78,14 +82,14 @@ describe('a configured identity', () => {
       publicKeyEncoding: { type: 'spki', format: 'pem' },
     });
     const key = createPrivateKey(privateKey);
-    const { signer } = await load(signingOf(await testIdentity({ algorithm: 'ps384', key })));
+    const { signer } = await load(settingsOf(await testIdentity({ algorithm: 'ps384', key })));
     assert.equal(signer.algorithm, 'ps384');
     await assertValid((await signWav(testAuthor({ signer }))).bytes, 'audio/wav');
   });
 
   test('keeps the intermediates and leaves the root out', async () => {
     const identity = await testIdentity({ intermediate: true });
-    const { signer, subject, notAfter } = await load(signingOf(identity));
+    const { signer, subject, notAfter } = await load(settingsOf(identity));
     assert.deepEqual(signer.certificateChain, identity.chain.slice(0, 2));
     assert(subject.includes('Attestream tests'));
     assert(notAfter > new Date());
@@ -94,21 +98,21 @@ describe('a configured identity', () => {
 
   test('ends with the certificate of its chain that ends first', async () => {
     const notAfter = new Date(Math.floor(Date.now() / 1000) * 1000 + 60 * 60 * 1000);
-    const ofIntermediate = await load(signingOf(await testIdentity({ intermediate: { notAfter } })));
-    const ofLeaf = await load(signingOf(await testIdentity({ intermediate: true, leaf: { notAfter } })));
+    const ofIntermediate = await load(settingsOf(await testIdentity({ intermediate: { notAfter } })));
+    const ofLeaf = await load(settingsOf(await testIdentity({ intermediate: true, leaf: { notAfter } })));
     assert.deepEqual([ofIntermediate.notAfter, ofLeaf.notAfter], [notAfter, notAfter]);
   });
 
   test('is read past comments, with line ends of Windows', async () => {
     const { chain, privateKey } = await testIdentity();
-    const signing = signingOf({ chain, privateKey });
+    const settings = settingsOf({ chain, privateKey });
     const pem = `subject=x\r\n-----BEGIN CERTIFICATE-----\r\n${chain[0]?.toString('base64')}\r\n-----END CERTIFICATE-----\r\n`;
-    writeFileSync(signing.certificate_path as string, pem);
-    assert.equal((await load(signing)).signer.algorithm, 'es256');
+    writeFileSync(settings.certificatePath, pem);
+    assert.equal((await load(settings)).signer.algorithm, 'es256');
   });
 
   signerContract('a configured identity', async () => {
-    const { signer } = await load(signingOf(await testIdentity({ intermediate: true })));
+    const { signer } = await load(settingsOf(await testIdentity({ intermediate: true })));
     return signer;
   });
 });
@@ -138,20 +142,20 @@ describe('the certificate profile', () => {
   };
   for (const [what, wishes] of Object.entries(unfit)) {
     test(`refuses ${what}`, async () => {
-      await assert.rejects(load(signingOf(await testIdentity(wishes))), { reason: 'IDENTITY_INVALID' });
+      await assert.rejects(load(settingsOf(await testIdentity(wishes))), { reason: 'IDENTITY_INVALID' });
     });
   }
 
   test('refuses a leaf without an organisation, or without a key usage', async () => {
     for (const omitted of ['organization', 'keyUsage'] as const) {
       const leaf = { [omitted]: undefined };
-      await assert.rejects(load(signingOf(await testIdentity({ leaf }))), { reason: 'IDENTITY_INVALID' });
+      await assert.rejects(load(settingsOf(await testIdentity({ leaf }))), { reason: 'IDENTITY_INVALID' });
     }
   });
 
   test('refuses a key that belongs to another certificate', async () => {
     const { chain } = await testIdentity();
-    await assert.rejects(load(signingOf({ chain, privateKey: testKey('es256') })), { reason: 'IDENTITY_INVALID' });
+    await assert.rejects(load(settingsOf({ chain, privateKey: testKey('es256') })), { reason: 'IDENTITY_INVALID' });
   });
 
   test('refuses a chain in the wrong order, and one with a stranger in it', async () => {
@@ -159,18 +163,20 @@ describe('the certificate profile', () => {
     const strangers = (await testIdentity()).chain;
     for (const wrong of [[...chain].reverse(), [chain[0], chain[2], chain[1]], [chain[0], strangers[1]]]) {
       const identity = { chain: wrong as Buffer[], privateKey };
-      await assert.rejects(load(signingOf(identity)), { reason: 'IDENTITY_INVALID' });
+      await assert.rejects(load(settingsOf(identity)), { reason: 'IDENTITY_INVALID' });
     }
   });
 
   test('refuses an algorithm that the key is not made for', async () => {
-    await assert.rejects(load(signingOf(await testIdentity(), { algorithm: 'es384' })), { reason: 'IDENTITY_INVALID' });
+    await assert.rejects(load(settingsOf(await testIdentity(), { algorithm: 'es384' })), {
+      reason: 'IDENTITY_INVALID',
+    });
   });
 
   test('refuses a kind of key that C2PA has no algorithm for', async () => {
     const { privateKey: key } = generateKeyPairSync('ec', { namedCurve: 'secp256k1' });
     const { chain } = await testIdentity();
-    await assert.rejects(load(signingOf({ chain, privateKey: key })), { reason: 'IDENTITY_INVALID' });
+    await assert.rejects(load(settingsOf({ chain, privateKey: key })), { reason: 'IDENTITY_INVALID' });
   });
 });
 
@@ -178,7 +184,7 @@ describe('a certificate that readers with the trust list of C2PA refuse', () => 
   const { emailProtection, c2paClaimSigning } = EXTENDED_KEY_USAGE;
   const fit = { extendedKeyUsages: [c2paClaimSigning, emailProtection], ocsp: 'http://ocsp.example.com' };
   const deviationsOf = async (leaf: Partial<CertificateContents>): Promise<string[]> => {
-    const { deviations } = await load(signingOf(await testIdentity({ leaf })));
+    const { deviations } = await load(settingsOf(await testIdentity({ leaf })));
     return deviations.map(({ oid }) => oid);
   };
   const validFor = (days: number) => ({
@@ -206,11 +212,11 @@ describe('a certificate that readers with the trust list of C2PA refuse', () => 
 
 describe('identity files', () => {
   test('that are missing, folders, or not to be read are named', async () => {
-    const signing = signingOf(await testIdentity());
+    const settings = settingsOf(await testIdentity());
     const missing = path.join(newFolder(), 'missing.pem');
-    for (const key of ['certificate_path', 'private_key_path'] as const) {
+    for (const key of ['certificate', 'key'] as const) {
       for (const file of [missing, folder]) {
-        await assert.rejects(load({ ...signing, [key]: file }), (error: AppError<'IDENTITY_FILE_UNREADABLE'>) => {
+        await assert.rejects(load(withFile(settings, key, file)), (error: AppError<'IDENTITY_FILE_UNREADABLE'>) => {
           assert.equal(error.reason, 'IDENTITY_FILE_UNREADABLE');
           assert.equal(error.details.file, file);
           return true;
@@ -220,7 +226,7 @@ describe('identity files', () => {
   });
 
   test('that hold no PEM, or damaged PEM, are named', async () => {
-    const signing = signingOf(await testIdentity());
+    const settings = settingsOf(await testIdentity());
     const texts = [
       '',
       'hello',
@@ -229,25 +235,26 @@ describe('identity files', () => {
     for (const [index, text] of texts.entries()) {
       const file = path.join(newFolder(), `${index}.pem`);
       writeFileSync(file, text);
-      for (const key of ['certificate_path', 'private_key_path'] as const) {
-        await assert.rejects(load({ ...signing, [key]: file }), { reason: 'IDENTITY_INVALID' });
+      for (const key of ['certificate', 'key'] as const) {
+        await assert.rejects(load(withFile(settings, key, file)), { reason: 'IDENTITY_INVALID' });
       }
     }
   });
 
   test('with an encrypted key need its passphrase, and nothing of it shows in the error', async () => {
-    const signing = signingOf(await testIdentity(), { private_key_passphrase: 'correct horse' });
-    const { private_key_passphrase: _, ...without } = signing;
-    await assert.rejects(load(without), { reason: 'IDENTITY_INVALID' });
-    await assert.rejects(load({ ...signing, private_key_passphrase: 'battery staple' }), (error: Error) => {
+    const settings = settingsOf(await testIdentity(), { passphrase: 'correct horse' });
+    const withPassphrase = (given: object) =>
+      load({ ...settings, signer: { type: 'pem', private_key_path: settings.signer.private_key_path, ...given } });
+    await assert.rejects(withPassphrase({}), { reason: 'IDENTITY_INVALID' });
+    await assert.rejects(withPassphrase({ private_key_passphrase: 'battery staple' }), (error: Error) => {
       assert(!error.message.includes('battery'));
       return 'reason' in error && error.reason === 'IDENTITY_INVALID';
     });
   });
 
   test('may be readable by the service only', async () => {
-    const signing = signingOf(await testIdentity());
-    chmodSync(signing.private_key_path as string, 0o400);
-    assert.equal((await load(signing)).kind, 'configured');
+    const settings = settingsOf(await testIdentity());
+    chmodSync(settings.signer.private_key_path, 0o400);
+    assert.equal((await load(settings)).kind, 'configured');
   });
 });

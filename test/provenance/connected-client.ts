@@ -6,10 +6,12 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Config } from '#config/config.ts';
 import { configSchema } from '#config/config-schema.ts';
+import { DEFAULT_IDENTITY } from '#config/identities.ts';
+import { itemAt } from '#errors/assert.ts';
 import type { Signer } from '#provenance/signer.ts';
 import { SignerClient } from '#provenance/signer-client.ts';
-import type { SignerAccess, SignerSupervisor } from '#provenance/signer-supervisor.ts';
-import { DEFAULT_IDENTITY } from '#provenance/signing-identity.ts';
+import type { SignerAccess, Signers } from '#provenance/signers.ts';
+import { type IdentityDescription, signerProcessesOf } from '#provenance/signing-identity.ts';
 import { type TestIdentityWishes, testIdentity, writeIdentity } from '../support/manifests/test-identity.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -37,30 +39,40 @@ export interface ConnectedClient {
 /** A client in this process, which takes every channel that it is given. Signing takes less than its time-out on any machine. */
 export async function connectedClient(
   t: TestContext,
-  signer: SignerSupervisor,
-  timeoutMs = 600_000,
-  identities = [signer.identity],
+  signers: Signers,
+  {
+    timeoutMs = 600_000,
+    identities = signers.identities,
+    kill = assert.fail,
+  }: {
+    readonly timeoutMs?: number;
+    readonly identities?: readonly IdentityDescription[];
+    readonly kill?: (because: string) => void;
+  } = {},
 ): Promise<ConnectedClient> {
   const client = new SignerClient(identities, timeoutMs);
-  const [own, others] = await socketPair();
-  client.connect(own);
-  t.after(() => own.destroy());
-  const giveChannel = (channel: Socket): void => {
-    client.connect(channel);
+  const pairs = await Promise.all(signerProcessesOf(identities).map(socketPair));
+  client.connectAll((index) => itemAt(itemAt(pairs, index), 0));
+  t.after(() => {
+    for (const [own] of pairs) own.destroy();
+  });
+  const giveChannel = (channel: Socket, signer: number): void => {
+    client.connect(channel, signer);
     // It is meant for another process, which would begin to read from it.
     channel._read(0);
     t.after(() => channel.destroy());
   };
   const { promise: exited, resolve: exit } = Promise.withResolvers<void>();
-  const access = signer.attach({ exited, giveChannel, kill: assert.fail }, others);
+  const channelOf = (index: number) => itemAt(itemAt(pairs, index), 1);
+  const access = signers.attach({ exited, giveChannel, kill }, channelOf);
   return { client, access, exit };
 }
 
 /** A client in this process that may sign. */
-export async function clientOf(t: TestContext, signer: SignerSupervisor, timeoutMs?: number): Promise<Signer> {
-  const { client, access } = await connectedClient(t, signer, timeoutMs);
-  access.allow(DEFAULT_IDENTITY);
-  return client.signerOf(DEFAULT_IDENTITY);
+export async function clientOf(t: TestContext, signers: Signers, name = DEFAULT_IDENTITY): Promise<Signer> {
+  const { client, access } = await connectedClient(t, signers);
+  access.allow(name);
+  return client.signerOf(name);
 }
 
 export async function socketPair(): Promise<[Socket, Socket]> {

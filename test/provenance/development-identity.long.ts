@@ -7,9 +7,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import type { Config } from '#config/config.ts';
+import { configSchema } from '#config/config-schema.ts';
+import { type CredentialSettings, developmentIdentityFile, identitiesOf } from '#config/identities.ts';
 import { certificateProblems } from '#provenance/identity/certificate-profile.ts';
 import { loadDevelopmentIdentity } from '#provenance/identity/development-identity.ts';
-import { loadSigningIdentity } from '#provenance/identity/load-signing-identity.ts';
+import { loadCredential } from '#provenance/identity/load-signing-identity.ts';
 import { pemBlocks } from '#provenance/identity/pem.ts';
 import type { SigningIdentity } from '#provenance/signing-identity.ts';
 import { assertValid } from '../support/judges/file-judges.ts';
@@ -20,30 +23,23 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const folder = mkdtempSync(path.join(tmpdir(), 'development-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-const newDataDir = (): string => path.join(mkdtempSync(path.join(folder, 'case-')), 'data');
+const newFile = (): string => developmentIdentityFile(path.join(mkdtempSync(path.join(folder, 'case-')), 'data'));
 const leafOf = ({ signer }: SigningIdentity): X509Certificate =>
   new X509Certificate(signer.certificateChain[0] as Buffer);
 const modeOf = (file: string): number => statSync(file).mode & 0o777;
 
 describe('the development identity', () => {
-  signerContract('development identity', async () => (await loadDevelopmentIdentity(newDataDir())).signer);
+  signerContract('development identity', async () => (await loadDevelopmentIdentity(newFile())).signer);
 
   test('is what the service signs with where none is configured', async () => {
-    const signing = {
-      tsa_url: [],
-      tsa_timeout_ms: 10_000,
-      tsa_required: true,
-      actions: [],
-      verify_outputs: true,
-      verify_fragments: 'sample',
-    } as const;
-    const { signer, kind } = await loadSigningIdentity(signing, newDataDir());
+    const [identity] = identitiesOf(configSchema.parse({ jobs: { data_dir: path.dirname(newFile()) } }) as Config);
+    const { signer, kind } = await loadCredential(identity as CredentialSettings, '');
     assert.equal(kind, 'development');
     await assertValid((await signWav(testAuthor({ signer }))).bytes, 'audio/wav');
   });
 
   test('is made once, for the user of the service only, and leaves nothing beside it', async () => {
-    const dataDir = newDataDir();
+    const dataDir = newFile();
     const first = await loadDevelopmentIdentity(dataDir);
     const second = await loadDevelopmentIdentity(dataDir);
     assert.deepEqual(second.signer.certificateChain, first.signer.certificateChain);
@@ -53,7 +49,7 @@ describe('the development identity', () => {
   });
 
   test('satisfies the certificate profile, and lives at most 366 days', async () => {
-    const { file, signer } = await loadDevelopmentIdentity(newDataDir());
+    const { file, signer } = await loadDevelopmentIdentity(newFile());
     const [leaf, authority, key] = pemBlocks(readFileSync(file, 'utf8')).map(({ pem }) => pem);
     const chain = [new X509Certificate(leaf as string), new X509Certificate(authority as string)] as const;
     assert.deepEqual(
@@ -64,7 +60,7 @@ describe('the development identity', () => {
   });
 
   test('is renewed under the same authority long before it expires', async () => {
-    const dataDir = newDataDir();
+    const dataDir = newFile();
     const first = await loadDevelopmentIdentity(dataDir);
     const later = new Date(Date.now() + 300 * DAY_MS);
     const renewed = await loadDevelopmentIdentity(dataDir, later);
@@ -79,7 +75,7 @@ describe('the development identity', () => {
   });
 
   test('gets a new authority where the old one would not outlive the leaf', async () => {
-    const dataDir = newDataDir();
+    const dataDir = newFile();
     await loadDevelopmentIdentity(dataDir);
     const later = new Date(Date.now() + 3600 * DAY_MS);
     const renewed = await loadDevelopmentIdentity(dataDir, later);
@@ -88,7 +84,7 @@ describe('the development identity', () => {
   });
 
   test('is the same for processes that start at once', async () => {
-    const dataDir = newDataDir();
+    const dataDir = newFile();
     const racer = fileURLToPath(new URL('./load-development-identity.ts', import.meta.url));
     const racers = Array.from({ length: 4 }, () => fork(racer, [dataDir]));
     const answers = await Promise.all(racers.map(async (child) => (await once(child, 'message'))[0] as string));
@@ -98,7 +94,7 @@ describe('the development identity', () => {
   });
 
   test('that is damaged is named, and not overwritten', async () => {
-    const dataDir = newDataDir();
+    const dataDir = newFile();
     const { file } = await loadDevelopmentIdentity(dataDir);
     writeFileSync(file, 'damaged');
     await assert.rejects(loadDevelopmentIdentity(dataDir), { reason: 'IDENTITY_INVALID' });

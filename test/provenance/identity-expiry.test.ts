@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { watchExpiry } from '#provenance/identity-expiry.ts';
-import type { IdentityDescription } from '#provenance/signing-identity.ts';
+import type { CredentialDescription } from '#provenance/signing-identity.ts';
 import { keptLog } from '../support/jobs/test-jobs.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
@@ -17,7 +17,8 @@ function watched(t: TestContext, daysLeft: number) {
   };
   endIn(daysLeft);
   const log = keptLog();
-  t.after(watchExpiry(() => identity as IdentityDescription, log));
+  const use = { identity: 'news', role: 'claim' } as const;
+  t.after(watchExpiry(() => [{ credential: identity as CredentialDescription, use }], log));
   const pass = (days: number) => {
     for (let hours = 0; hours < days * 24; hours += 1) t.mock.timers.tick(HOUR_MS);
   };
@@ -43,6 +44,8 @@ describe('the log, before an identity ends,', () => {
         level: 'warn',
         message: 'the signing identity ends soon',
         fields: {
+          identity: 'news',
+          role: 'claim',
           subject: 'CN=Signer',
           file: '/chain.pem',
           not_after: '2026-11-04T12:00:00.000Z',

@@ -4,13 +4,12 @@ import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, truncateSync,
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import type { Config } from '#config/config.ts';
+import { DEFAULT_IDENTITY } from '#config/identities.ts';
 import { Launcher } from '#processes/launcher.ts';
 import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate-profile.ts';
 import { pemOf } from '#provenance/identity/pem.ts';
 import type { Signer } from '#provenance/signer.ts';
-import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
-import { DEFAULT_IDENTITY } from '#provenance/signing-identity.ts';
-import { startSigner } from '#provenance/start-signer.ts';
+import { Signers } from '#provenance/signers.ts';
 import { NO_TRUST_LISTS, TrustLists } from '#provenance/trust-lists.ts';
 import { keptLog, until } from '../support/jobs/test-jobs.ts';
 import { testIdentity, testKey, writeIdentity } from '../support/manifests/test-identity.ts';
@@ -30,15 +29,15 @@ const fitIdentity = () => {
 async function started(t: TestContext, config: Config, lists = NO_TRUST_LISTS) {
   const log = keptLog();
   const trust = { current: lists };
-  const signer = await startSigner({ config, launcher: new Launcher(), log, trust, pollIntervalMs: 5 });
-  t.after(() => signer.close());
+  const signers = await Signers.start({ config, launcher: new Launcher(), log, trust, pollIntervalMs: 5 });
+  t.after(() => signers.close());
   const warnings = () => log.lines.filter(({ level }) => level !== 'info');
-  return { signer, log, warnings };
+  return { signers, log, warnings };
 }
 
 /** Waits until the identity in force is another one than before, or returns at once where it is already. */
-async function renewal(signer: SignerSupervisor, before: SignerSupervisor['identity']): Promise<void> {
-  await until(() => signer.identity !== before);
+async function renewal(signers: Signers, before: Signers['identities']): Promise<void> {
+  await until(() => signers.identities !== before);
 }
 
 /** Tells whether a client signs with the key of the leaf of a chain. */
@@ -53,15 +52,15 @@ describe('an identity whose files are replaced', () => {
     const [first, second] = [await fitIdentity(), await fitIdentity()];
     const config = await configOf(folder);
     writeIdentity(folder, first);
-    const { signer } = await started(t, config);
-    const { identity } = signer;
-    const { client, access, exit } = await connectedClient(t, signer);
+    const { signers } = await started(t, config);
+    const { identities } = signers;
+    const { client, access, exit } = await connectedClient(t, signers);
     access.allow(DEFAULT_IDENTITY);
     const old = client.signerOf(DEFAULT_IDENTITY);
 
     writeIdentity(folder, second);
-    await renewal(signer, identity);
-    const renewed = await clientOf(t, signer);
+    await renewal(signers, identities);
+    const renewed = await clientOf(t, signers);
     assert(await signsFor(renewed, second.chain));
     assert(await signsFor(old, first.chain));
     exit();
@@ -74,12 +73,12 @@ describe('an identity whose files are replaced', () => {
   test('is renewed also where the signer is killed meanwhile', async (t) => {
     const folder = temporaryFolder();
     const second = await fitIdentity();
-    const { signer } = await started(t, await configOf(folder));
-    const { identity } = signer;
+    const { signers } = await started(t, await configOf(folder));
+    const { identities } = signers;
     writeIdentity(folder, second);
-    process.kill(signer.pid ?? 0, 'SIGKILL');
-    await renewal(signer, identity);
-    assert(await signsFor(await clientOf(t, signer), second.chain));
+    process.kill(signers.pidOf(0) ?? 0, 'SIGKILL');
+    await renewal(signers, identities);
+    assert(await signsFor(await clientOf(t, signers), second.chain));
   });
 
   test('is found behind links that are swapped, as those of Kubernetes', async (t) => {
@@ -98,10 +97,10 @@ describe('an identity whose files are replaced', () => {
       certificate_path: join(folder, 'chain.pem'),
       private_key_path: join(folder, 'key.pem'),
     };
-    const { signer } = await started(t, { ...config, signing });
-    const { identity } = signer;
+    const { signers } = await started(t, { ...config, signing });
+    const { identities } = signers;
     await swapTo('..second');
-    await renewal(signer, identity);
+    await renewal(signers, identities);
     assert.deepEqual(readFileSync(join(folder, '..data/chain.pem')), readFileSync(join(folder, '..second/chain.pem')));
   });
 
@@ -110,8 +109,8 @@ describe('an identity whose files are replaced', () => {
     const first = await fitIdentity();
     const config = await configOf(folder);
     const { certificatePath, privateKeyPath } = writeIdentity(folder, first);
-    const { signer, log } = await started(t, config);
-    const { identity } = signer;
+    const { signers, log } = await started(t, config);
+    const { identities } = signers;
     const refusals = () => log.lines.filter(({ message }) => message === REFUSAL).length;
     const otherKey = testKey('es256').export({ type: 'pkcs8', format: 'pem' });
     const spoils = [
@@ -124,10 +123,10 @@ describe('an identity whose files are replaced', () => {
       await until(() => refusals() > index);
       assert.equal(refusals(), index + 1);
     }
-    assert.equal(signer.identity, identity);
-    assert(await signsFor(await clientOf(t, signer), first.chain));
+    assert.equal(signers.identities, identities);
+    assert(await signsFor(await clientOf(t, signers), first.chain));
     writeIdentity(folder, await fitIdentity());
-    await renewal(signer, identity);
+    await renewal(signers, identities);
     assert.equal(refusals(), spoils.length);
   });
 });
@@ -149,10 +148,10 @@ test('the log warns once, at the start, of outputs without a time-stamp, and of 
   const identity = await fitIdentity();
   const config = await configOf(folder);
   writeIdentity(folder, identity);
-  const { signer, warnings } = await started(t, config);
-  const before = signer.identity;
+  const { signers, warnings } = await started(t, config);
+  const { identities } = signers;
   writeIdentity(folder, await fitIdentity());
-  await renewal(signer, before);
+  await renewal(signers, identities);
   assert.deepEqual(
     warnings().map(({ fields }) => (fields as { key?: string }).key),
     ['signing.tsa_url', 'trust.anchors'],

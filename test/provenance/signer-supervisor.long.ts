@@ -5,14 +5,15 @@ import type { Socket } from 'node:net';
 import { after, describe, type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
-import { AppError } from '#errors/app-error.ts';
+import { DEFAULT_IDENTITY } from '#config/identities.ts';
+import { itemAt } from '#errors/assert.ts';
 import { Launcher } from '#processes/launcher.ts';
 import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate-profile.ts';
+import { probeSigning } from '#provenance/probe-signing.ts';
 import type { Signer } from '#provenance/signer.ts';
-import { MAX_PENDING_REQUESTS } from '#provenance/signer-protocol.ts';
-import { SignerSupervisor } from '#provenance/signer-supervisor.ts';
-import { DEFAULT_IDENTITY } from '#provenance/signing-identity.ts';
-import { checkIdentity } from '#provenance/start-signer.ts';
+import { HEADER_BYTES, MAX_PENDING_REQUESTS } from '#provenance/signer-protocol.ts';
+import { Signers, type SignersOptions } from '#provenance/signers.ts';
+import { NO_TRUST_LISTS } from '#provenance/trust-lists.ts';
 import { limitRepeats } from '#telemetry/repeat-limit.ts';
 import { keptLog } from '../support/jobs/test-jobs.ts';
 import { isRunning } from '../support/processes.ts';
@@ -22,24 +23,27 @@ import { signerContract } from './signer-contract.ts';
 
 const DATA = Buffer.from('what is to be signed');
 
-async function startedSigner(t: TestContext, config: Config, options = {}): Promise<SignerSupervisor> {
-  const signer = await SignerSupervisor.start({ config, launcher: new Launcher(), log: keptLog(), ...options });
-  t.after(() => signer.close());
-  return signer;
+/** An interval of looks at files that no test lives to see. */
+const NEVER_MS = 3_600_000;
+
+async function startedSigner(t: TestContext, config: Config, options: Partial<SignersOptions> = {}): Promise<Signers> {
+  const trust = { current: NO_TRUST_LISTS };
+  const signers = await Signers.start({ config, launcher: new Launcher(), log: keptLog(), trust, ...options });
+  t.after(() => signers.close());
+  return signers;
 }
 
+const signatureSizeBytes = (signers: Signers): number => itemAt(signers.identities, 0).signatureSizeBytes;
+
 /** A client that does not speak the protocol; `killed` settles when the signer has it killed. */
-async function hostileClientOf(
-  t: TestContext,
-  signer: SignerSupervisor,
-): Promise<{ channel: Socket; killed: Promise<string> }> {
+async function hostileClientOf(t: TestContext, signer: Signers): Promise<{ channel: Socket; killed: Promise<string> }> {
   const [channel, others] = await socketPair();
   channel.on('error', () => undefined);
   channel.resume();
   t.after(() => channel.destroy());
   const { promise: killed, resolve: kill } = Promise.withResolvers<string>();
   signer
-    .attach({ exited: new Promise(() => undefined), giveChannel: () => undefined, kill }, others)
+    .attach({ exited: new Promise(() => undefined), giveChannel: () => undefined, kill }, () => others)
     .allow(DEFAULT_IDENTITY);
   return { channel, killed };
 }
@@ -67,7 +71,7 @@ describe('a signer in a process of its own', () => {
     await clients[0]?.sign(DATA);
     for (let round = 0; round < 2; round += 1) {
       const asked = clients.flatMap((client) => Array.from({ length: 100 }, () => client.sign(DATA)));
-      process.kill(signer.pid ?? 0, 'SIGKILL');
+      process.kill(signer.pidOf(0) ?? 0, 'SIGKILL');
       assert.equal((await Promise.all(asked)).length, 200);
     }
   });
@@ -76,9 +80,10 @@ describe('a signer in a process of its own', () => {
     const log = keptLog();
     const signer = await startedSigner(t, await configOf(temporaryFolder()), { log: limitRepeats(log) });
     const client = await clientOf(t, signer);
+    log.lines.length = 0;
     for (let round = 0; round < 3; round += 1) {
       await client.sign(DATA);
-      process.kill(signer.pid ?? 0, 'SIGKILL');
+      process.kill(signer.pidOf(0) ?? 0, 'SIGKILL');
     }
     await client.sign(DATA);
     assert.deepEqual(
@@ -92,17 +97,16 @@ describe('a signer in a process of its own', () => {
     const signer = await startedSigner(t, await configOf(temporaryFolder()));
     const client = await clientOf(t, signer);
     await client.sign(DATA);
-    const hanging = signer.pid ?? 0;
+    const hanging = signer.pidOf(0) ?? 0;
     process.kill(hanging, 'SIGSTOP');
     const asked = Array.from({ length: 20 }, () => client.sign(DATA));
     // A ping after 10 s, which stays unanswered for 20; then the back-off of the restart.
     t.mock.timers.tick(30_000);
-    while (signer.pid === hanging) {
+    while (signer.pidOf(0) === hanging) {
       t.mock.timers.tick(1);
       await setImmediate();
     }
-    for (const signature of await Promise.all(asked))
-      assert.equal(signature.length, signer.identity.signatureSizeBytes);
+    for (const signature of await Promise.all(asked)) assert.equal(signature.length, signatureSizeBytes(signer));
     assert(!isRunning(hanging));
   });
 
@@ -120,48 +124,22 @@ describe('a signer in a process of its own', () => {
     const client = await clientOf(t, signer);
     await client.sign(DATA);
     launcher.refusals = 2;
-    process.kill(signer.pid ?? 0, 'SIGKILL');
-    assert.equal((await client.sign(DATA)).length, signer.identity.signatureSizeBytes);
+    process.kill(signer.pidOf(0) ?? 0, 'SIGKILL');
+    assert.equal((await client.sign(DATA)).length, signatureSizeBytes(signer));
     assert.equal(launcher.refusals, 0);
   });
 
   test('does not sign for the old identity when it was killed after its files were replaced', async (t) => {
     const folder = temporaryFolder();
     const log = keptLog();
-    const signer = await startedSigner(t, await configOf(folder), { log });
-    const { notAfter } = signer.identity;
+    const signer = await startedSigner(t, await configOf(folder), { log, pollIntervalMs: NEVER_MS });
+    const { identities } = signer;
     const client = await clientOf(t, signer);
     await client.sign(DATA);
     await configOf(folder);
-    process.kill(signer.pid ?? 0, 'SIGKILL');
+    process.kill(signer.pidOf(0) ?? 0, 'SIGKILL');
     await assert.rejects(client.sign(DATA), /its files were replaced/);
-    assert.equal(signer.identity.notAfter, notAfter, 'the new identity has not been checked');
-  });
-
-  test('does not sign with an identity that the check refused, and takes the next one', async (t) => {
-    const folder = temporaryFolder();
-    const signer = await startedSigner(t, await configOf(folder));
-    const { identity } = signer;
-    await configOf(folder);
-    const refused = new AppError('IDENTITY_INVALID', { file: '', problems: [] });
-    for (let count = 0; count < 2; count += 1) {
-      await assert.rejects(
-        signer.renew(() => Promise.reject(refused)),
-        refused,
-      );
-      assert.equal(signer.identity, identity);
-    }
-    assert(await signer.renew(async () => undefined));
-    assert.notEqual(signer.identity.key, identity.key);
-    assert.equal((await (await clientOf(t, signer)).sign(DATA)).length, signer.identity.signatureSizeBytes);
-  });
-
-  test('keeps an identity whose files were written again with the same contents', async (t) => {
-    const signer = await startedSigner(t, await configOf(temporaryFolder()));
-    const { identity } = signer;
-    assert(await signer.renew(() => assert.fail('it is checked already')));
-    assert.equal(signer.identity, identity);
-    await (await clientOf(t, signer)).sign(DATA);
+    assert.equal(signer.identities, identities, 'the new identity has not been checked');
   });
 
   test('continues after a client violates the protocol, and has it killed', async (t) => {
@@ -171,7 +149,7 @@ describe('a signer in a process of its own', () => {
     channel.write(Buffer.alloc(64, 0xff));
     await once(channel, 'close');
     await killed;
-    assert.equal((await client.sign(DATA)).length, signer.identity.signatureSizeBytes);
+    assert.equal((await client.sign(DATA)).length, signatureSizeBytes(signer));
   });
 
   test('has a client killed that sends more requests than it may have pending, and serves others meanwhile', async (t) => {
@@ -179,31 +157,26 @@ describe('a signer in a process of its own', () => {
     const client = await clientOf(t, signer);
     const { channel, killed } = await hostileClientOf(t, signer);
     const closed = new Promise((resolve) => channel.once('close', resolve));
-    channel.write(Buffer.alloc(9 * 50_000));
+    channel.write(Buffer.alloc(HEADER_BYTES * 50_000));
     for (let count = 0; count < 20; count += 1) await client.sign(DATA);
     await Promise.all([killed, closed]);
-    const answerBytes = 9 + signer.identity.signatureSizeBytes;
+    const answerBytes = HEADER_BYTES + signatureSizeBytes(signer);
     assert(channel.bytesRead <= MAX_PENDING_REQUESTS * answerBytes, 'it is answered no more than it may have pending');
   });
 
-  test('signs while an input may use the key, and has what comes before or after it wait', async (t) => {
+  test('signs while an input may use the key, also what came before it was told so, and nothing before or after', async (t) => {
     const signer = await startedSigner(t, await configOf(temporaryFolder()));
     const { client, access } = await connectedClient(t, signer);
-    const other = await clientOf(t, signer);
     const signing = client.signerOf(DEFAULT_IDENTITY);
     for (let round = 0; round < 2; round += 1) {
-      let isSigned = false;
-      const early = signing.sign(DATA).finally(() => {
-        isSigned = true;
-      });
-      for (let count = 0; count < 20; count += 1) await other.sign(DATA);
-      assert(!isSigned, 'no input runs that may use the key');
+      await assert.rejects(async () => {
+        for (;;) await signing.sign(DATA);
+      }, /no input runs/);
+      const early = signing.sign(DATA);
       access.allow(DEFAULT_IDENTITY);
       await early;
       await signing.sign(DATA);
       access.allow(null);
-      // Another client is answered behind what the signer was told before.
-      await other.sign(DATA);
     }
   });
 
@@ -211,35 +184,30 @@ describe('a signer in a process of its own', () => {
     const signer = await startedSigner(t, await configOf(temporaryFolder()));
     const allowed = await clientOf(t, signer);
     const { client, access } = await connectedClient(t, signer);
-    process.kill(signer.pid ?? 0, 'SIGKILL');
+    process.kill(signer.pidOf(0) ?? 0, 'SIGKILL');
     await allowed.sign(DATA);
-    let isSigned = false;
-    const early = client
-      .signerOf(DEFAULT_IDENTITY)
-      .sign(DATA)
-      .finally(() => {
-        isSigned = true;
-      });
-    for (let count = 0; count < 20; count += 1) await allowed.sign(DATA);
-    assert(!isSigned);
+    const signing = client.signerOf(DEFAULT_IDENTITY);
+    await assert.rejects(signing.sign(DATA), /no input runs/);
     access.allow(DEFAULT_IDENTITY);
-    await early;
+    await signing.sign(DATA);
   });
 
-  test('does not sign with another key than the one that the input may use', async (t) => {
+  test('does not sign with another key than the one that the input may use, and ends who asks for it', async (t) => {
     const signer = await startedSigner(t, await configOf(temporaryFolder()));
-    const other = { ...signer.identity, name: 'other', key: 1 };
-    const { client, access } = await connectedClient(t, signer, 100, [other]);
-    access.allow(DEFAULT_IDENTITY);
+    const other = { ...itemAt(signer.identities, 0), name: 'other', key: 1 };
+    const { promise: killed, resolve: kill } = Promise.withResolvers<string>();
+    const { client, access } = await connectedClient(t, signer, { timeoutMs: 100, identities: [other], kill });
+    assert(access.allow(DEFAULT_IDENTITY));
     await assert.rejects(client.signerOf('other').sign(DATA), /did not answer within/);
-    assert.throws(() => access.allow('other'), /an identity that is configured/);
+    assert.match(await killed, /a key that its input may not use/);
+    assert(!access.allow('other'), 'it is none that was in force');
   });
 
   test('signs hundreds of requests of one client that come at once', async (t) => {
     const signer = await startedSigner(t, await configOf(temporaryFolder()));
     const client = await clientOf(t, signer);
     const signatures = await Promise.all(Array.from({ length: 300 }, () => client.sign(DATA)));
-    assert(signatures.every(({ length }) => length === signer.identity.signatureSizeBytes));
+    assert(signatures.every(({ length }) => length === signatureSizeBytes(signer)));
   });
 
   test('does not start with a key that it cannot use, and says why as the service did', async (t) => {
@@ -260,7 +228,7 @@ describe('a signer in a process of its own', () => {
       { mode: 0o660, exposed: { file, mode: '0660' } },
     ]) {
       chmodSync(file, mode);
-      assert.deepEqual((await startedSigner(t, config)).identity.exposedKey, exposed);
+      assert.deepEqual(itemAt((await startedSigner(t, config)).identities, 0).exposedKey, exposed);
     }
   });
 });
@@ -269,7 +237,7 @@ describe('the check of a signing identity', () => {
   test('passes one that both official readers accept', async (t) => {
     for (const algorithm of ['es256', 'ps256', 'ed25519'] as const) {
       const signer = await startedSigner(t, await configOf(temporaryFolder(), { algorithm }));
-      await checkIdentity(signer, signer.identity, new Launcher());
+      assert.equal(await probeSigning(signer, DEFAULT_IDENTITY), null);
     }
   });
 
@@ -277,7 +245,6 @@ describe('the check of a signing identity', () => {
     const config = await configOf(temporaryFolder(), {
       leaf: { extendedKeyUsages: [EXTENDED_KEY_USAGE.c2paClaimSigning] },
     });
-    const signer = await startedSigner(t, config);
-    await assert.rejects(checkIdentity(signer, signer.identity, new Launcher()), { reason: 'IDENTITY_INVALID' });
+    await assert.rejects(startedSigner(t, config), { reason: 'IDENTITY_INVALID' });
   });
 });

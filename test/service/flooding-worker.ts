@@ -5,7 +5,7 @@ import { runInputWorker } from '#workers/input-worker.ts';
 /** Writes well-formed requests of 1 MiB to the inherited channel (file descriptor 4) without end, and reads no answer. */
 const FLOOD = `
 const { writeSync } = require('node:fs');
-const frame = Buffer.alloc(9 + 1024 * 1024);
+const frame = Buffer.alloc(10 + 1024 * 1024);
 frame.writeUInt32LE(1024 * 1024, 0);
 const pause = new Int32Array(new SharedArrayBuffer(4));
 for (let rest = frame; ; ) {

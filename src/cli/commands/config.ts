@@ -34,11 +34,14 @@ async function show({ config: file, ...options }: OutputOptions & { readonly con
   endOnOutputError();
   const terminal = new Terminal(options);
   const { shownConfig } = await import('#config/config.ts');
+  const { RECORDS } = await import('#config/config-schema.ts');
   const { loadWithOrigins } = await import('#config/load-config.ts');
   const { describeKeys } = await import('#config/key-descriptions.ts');
   const { config, originOf } = await loadWithOrigins({ env: withFile(file), cwd: process.cwd() });
   const { settings, withheld } = shownConfig(config);
-  for (const { key } of describeKeys()) {
+  const isInRecord = (key: string) => RECORDS.some((record) => key.startsWith(`${record}.`));
+  const fixed = describeKeys().flatMap(({ key }) => (isInRecord(key) ? [] : [key]));
+  for (const key of [...fixed, ...[...Object.keys(settings), ...withheld].filter(isInRecord)]) {
     const isSecret = (withheld as readonly string[]).includes(key);
     const value = isSecret ? '***' : (settings[key as keyof typeof settings] ?? null);
     const origin = originOf(key);
@@ -50,8 +53,8 @@ async function show({ config: file, ...options }: OutputOptions & { readonly con
 async function explain(key: string, options: OutputOptions): Promise<void> {
   endOnOutputError();
   const terminal = new Terminal(options);
-  const { describeKeys } = await import('#config/key-descriptions.ts');
-  const found = describeKeys().filter((each) => each.key === key || each.key.startsWith(`${key}.`));
+  const { keysNamed } = await import('#config/key-descriptions.ts');
+  const found = keysNamed(key);
   if (found.length === 0) {
     const { nearestKey } = await import('#config/nearest-key.ts');
     const nearest = nearestKey(key);

@@ -14,7 +14,7 @@ import { guardedPost } from '#jobs/callback-sender.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import { openCluster } from '#jobs/queue/postgres-engine.ts';
 import { type Notification, NotificationListener } from '#jobs/store/postgres/notifications.ts';
-import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
+import type { Signers } from '#provenance/signers.ts';
 import { inertSigner } from '../../support/jobs/inert-signer.ts';
 import { createJobsDatabase } from '../../support/jobs/jobs-database.ts';
 import {
@@ -363,7 +363,7 @@ describe('nodes of which the settings differ', () => {
 
   test('take jobs that sign while one of them has a valid identity, and others always', async (t) => {
     const url = await createJobsDatabase(server);
-    const start = (role: Config['jobs']['role'], signer?: SignerSupervisor) =>
+    const start = (role: Config['jobs']['role'], signer?: Signers) =>
       startedJobs(t, { config: nodeConfig(temporaryFolder(), url, { role }), ...(signer && { signer }) });
     const answerOf = (jobs: Jobs) =>
       jobs.submit(scripts(['progress 1'])).then(
