@@ -20,15 +20,16 @@ interface Refusal {
  */
 export class FairCapacity {
   readonly #limit: number;
-  readonly #callers: ReadonlySet<string | null>;
+  readonly #callersNow: () => Iterable<string>;
+  #callers: ReadonlySet<string | null> = new Set();
   /** The units that are reserved for each caller. */
-  readonly #part: number;
+  #part = 0;
   #used = new Map<string | null, number>();
 
-  constructor(limit: number, callers: Iterable<string>) {
+  /** `callers` returns those that units are reserved for. */
+  constructor(limit: number, callers: () => Iterable<string>) {
     this.#limit = limit;
-    this.#callers = new Set(callers);
-    this.#part = Math.floor(limit / 2 / Math.max(1, this.#callers.size));
+    this.#callersNow = callers;
   }
 
   /** The units that all callers have together. */
@@ -43,6 +44,8 @@ export class FairCapacity {
 
   /** Reserves units for a caller; returns the reason where they do not fit, and null otherwise. */
   tryReserve(caller: string | null, count: number): Refusal | null {
+    this.#callers = new Set(this.#callersNow());
+    this.#part = Math.floor(this.#limit / 2 / Math.max(1, this.#callers.size));
     const used = this.#used.get(caller) ?? 0;
     const part = this.#partOf(caller);
     const common = this.#limit - this.#part * this.#callers.size;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { apiActions, digitalSourceType } from '#contract/actions.ts';
+import { identityName } from '#contract/identity-name.ts';
 import { path, timeoutMs, url } from './schema-values.ts';
 
 /** Limits the authorities of one configuration: each may take `tsa_timeout_ms` before the next is asked. */
@@ -11,11 +12,6 @@ const timeStampAuthorities = z.union([url.transform((one) => [one]), z.array(url
 });
 
 const algorithm = z.enum(['es256', 'es384', 'es512', 'ps256', 'ps384', 'ps512', 'ed25519']);
-
-/** The name of an identity: `params.identity`, labels of metrics and logs. */
-export const identityName = z
-  .string()
-  .regex(/^[a-z0-9_]{1,32}$/, 'must be 1 to 32 lower-case letters, digits and underscores');
 
 const text = z.string().min(1, 'must not be empty');
 

@@ -27,6 +27,11 @@ export const apiErrorResponse = z
           .readonly()
           .exactOptional()
           .describe('All inputs at fault, where there may be several.'),
+        identities: z
+          .array(z.string())
+          .readonly()
+          .exactOptional()
+          .describe('The identities that the caller may sign with. Only where another was asked for.'),
         problems: z
           .array(problem)
           .max(MAX_PROBLEMS)

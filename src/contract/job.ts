@@ -134,6 +134,12 @@ export const jobResultResponse = z
       .string()
       .exactOptional()
       .describe('Who submitted it: the name of its token in `auth.tokens`. Absent where no tokens were set.'),
+    identity: z
+      .string()
+      .exactOptional()
+      .describe(
+        'The identity that its outputs are signed with, settled when it was submitted. Absent where nothing is signed.',
+      ),
     client_reference: clientReference.exactOptional(),
     labels: z.record(z.string(), z.string()).exactOptional().describe('The labels of the request.'),
     retried_from: z
@@ -164,6 +170,7 @@ export const jobResultResponse = z
         job_id: exampleId,
         status: 'succeeded',
         operation: 'c2pa-video',
+        identity: 'default',
         client_reference: 'order-4711',
         labels: { project: 'evening-news' },
         input_count: 1,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { apiActions, digitalSourceType } from './actions.ts';
+import { identityName } from './identity-name.ts';
 import { localFilePath, remoteFileUrl, text } from './request.ts';
 
 /** Assertions of one request. Real ones have a few; readers need seconds for the manifests of 2,000. */
@@ -56,6 +57,11 @@ export type ApiParentOverride = z.infer<typeof apiParentOverride>;
 
 /** The fields of `params` that all signing operations share. */
 export const signingParamsFields = {
+  identity: identityName
+    .optional()
+    .describe(
+      'The identity that signs, as the configuration names it; the default of the caller where it is left out. `GET /v2/session` lists those that the caller may use.',
+    ),
   assertions: z
     .array(apiAssertionDef)
     .max(MAX_ASSERTIONS)
@@ -110,7 +116,7 @@ export const c2paParams = z.strictObject({ ...signingParamsFields, ...manifestPl
       parent_overrides: [{ input_index: 0, parent: null }],
     },
     { digital_source_type: 'digitalCapture', all_actions_included: true },
-    { manifest: 'sidecar' },
+    { manifest: 'sidecar', identity: 'newsroom' },
     { manifest: 'sidecar', copy_source: false },
   ],
 });

@@ -3,6 +3,7 @@ export type ApiErrorCode =
   | 'VALIDATION_FAILED'
   | 'INVALID_INPUT_TYPE'
   | 'UNAUTHORIZED'
+  | 'FORBIDDEN'
   | 'FORBIDDEN_HOST'
   | 'NOT_FOUND'
   | 'JOB_NOT_FOUND'

@@ -75,6 +75,8 @@ export type JobService = Pick<
 
 interface HttpServerParts {
   readonly config: Config;
+  /** Returns the configuration in force, where a reload may replace keys of it. */
+  readonly configNow?: () => Config;
   readonly jobs: JobService;
   readonly operations: readonly Operation[];
   /** Tells whether manifests can carry the assertions of a request. */
@@ -93,13 +95,14 @@ interface HttpServerParts {
  * kept), lets what is being answered end, and closes every connection within `CLOSE_GRACE_MS`.
  */
 export async function createHttpServer(parts: HttpServerParts): Promise<FastifyInstance> {
-  const { config, jobs, operations, checkAssertions, telemetry, logger } = parts;
+  const { config, configNow = () => config, jobs, operations, checkAssertions, telemetry, logger } = parts;
   const app = makeApp(config, logger);
   limitConnections(app);
   logRequests(app);
-  if (config.auth.tokens.length === 0) guardHosts(app, config.server.allowed_hosts);
+  const tokens = () => configNow().auth.tokens;
+  guardHosts(app, config.server.allowed_hosts, () => tokens().length === 0);
   const closing = closeSignal(app);
-  await identifyCallers(app, config.auth.tokens);
+  await identifyCallers(app, tokens);
   answerUnknownRoutes(app);
   answerErrors(app, parts.log);
   const responseBuffers = new ResponseBufferLimit();
@@ -108,15 +111,15 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
   takeJsonBodies(app, config.server.max_upload_bytes);
   if (config.server.docs) await collectDocument(app, config);
   addMetrics(app, telemetry.metrics);
-  const submissions = { jobs, config, checkAssertions, telemetry, closing };
+  const submissions = { jobs, config, configNow, checkAssertions, telemetry, closing };
   for (const operation of operations) addOperationRoutes(app, operation, submissions);
   addJobRoutes(app, jobs);
   addRetryRoutes(app, submissions);
-  const callers = config.auth.tokens.map(({ caller }) => caller);
+  const callers = () => tokens().map(({ caller }) => caller);
   addEventRoutes(app, { jobs, closing, responseBuffers, callers });
   addOutputRoutes(app, { jobs, config });
   addInputRoute(app, config);
-  addSessionRoutes(app, config.auth.tokens.length > 0);
+  addSessionRoutes(app, configNow);
   addHealthRoute(app, jobs);
   addReadinessRoute(app, jobs);
   addConfigurationRoute(app, config, parts.signer ?? null);

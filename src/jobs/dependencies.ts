@@ -3,14 +3,16 @@ import type { Config } from '#config/config.ts';
 import type { ApiInputRef } from '#contract/request.ts';
 import type { AppError } from '#errors/app-error.ts';
 import { DEPENDENCY_KINDS, type DependencyKind } from '#errors/entry.ts';
-import { operations } from '#operations/registry.ts';
 import { isS3Url, parseS3Url } from '#s3/s3-address.ts';
 import type { Submission } from './job.ts';
 
-/** A part of the deployment that inputs need: one bucket, by side; one folder; the authorities; the signer. */
+/** A part of the deployment that inputs need: one bucket, by side; one folder; an identity; its authorities. */
 export interface Dependency {
   readonly kind: DependencyKind;
-  /** The bucket, or the folder of inputs; undefined where there is one dependency of the kind. */
+  /**
+   * The bucket, the folder of inputs, or the identity, of authorities only where it has its own; undefined where there is one
+   * dependency of the kind. A signer without a name is that of the default, in records of older releases.
+   */
   readonly name?: string;
 }
 
@@ -47,23 +49,31 @@ export function dependencyOf(id: string): Dependency | null {
 const PACKAGING: ReadonlySet<string> = new Set(['package', 'c2pa-package']);
 
 /** Returns the dependencies that each input of a submission needs, as far as the request tells, in the order of the inputs. */
-export function needsOf({ operation, request }: Submission, config: Config): readonly (readonly string[])[] {
-  const { signing } = config;
-  const isSigned = operations.some(({ name, signs }) => signs && name === operation);
+export function needsOf(
+  { operation, request }: Submission,
+  identity: string | null,
+  config: Config,
+): readonly (readonly string[])[] {
+  const isSigned = identity !== null;
   const isWritten = isSigned || operation === 'package' || request.output != null;
   // Read back, an output in a bucket lies there. So does the body of a server without ranges.
   const usesScratch = PACKAGING.has(operation) || (isWritten && request.output?.type === 's3');
   const shared: Dependency[] = [
     ...(isWritten ? [outputOf(request.output)] : []),
-    ...(isSigned ? [{ kind: 'signer' } as const] : []),
-    ...(isSigned && signing.tsa_url.length > 0 && signing.tsa_required
-      ? [{ kind: 'time_stamp_authority' } as const]
-      : []),
+    ...(isSigned ? signingNeeds(identity, config) : []),
   ];
   return request.inputs.map((input) => {
     const scratch: Dependency[] = usesScratch || isHttp(input) ? [{ kind: 'scratch_folder' }] : [];
     return [...sourceOf(input, config), ...shared, ...scratch].map(idOf);
   });
+}
+
+/** An identity with authorities of its own does not wait for those of others. */
+function signingNeeds(identity: string, { signing }: Config): readonly Dependency[] {
+  const own = signing.identities[identity]?.tsa_url;
+  const authorities: Dependency = { kind: 'time_stamp_authority', ...(own !== undefined && { name: identity }) };
+  const isStamped = signing.tsa_required && (own ?? signing.tsa_url).length > 0;
+  return [{ kind: 'signer', name: identity }, ...(isStamped ? [authorities] : [])];
 }
 
 function isHttp(input: ApiInputRef): boolean {
@@ -89,7 +99,7 @@ export function causesOf({ dependencies, details }: AppError, needs: readonly st
   return dependencies.flatMap((kind): readonly string[] => {
     const ofKind = needs.filter((id) => dependencyOf(id)?.kind === kind);
     if (kind === 'input_folder') return ofKind;
-    if (kind !== 'input_bucket' && kind !== 'output_bucket') return [idOf({ kind })];
+    if (kind !== 'input_bucket' && kind !== 'output_bucket') return ofKind.length > 0 ? ofKind : [idOf({ kind })];
     return bucket === null ? ofKind : ofKind.filter((id) => dependencyOf(id)?.name === bucket);
   });
 }

@@ -46,6 +46,8 @@ export interface Submission {
   /** The name that its caller gave it. */
   readonly clientReference?: string | null | undefined;
   readonly labels?: JobLabels | null | undefined;
+  /** The identity that a retry keeps; else the request or the caller's default says which. */
+  readonly identity?: string | null | undefined;
   /** The job whose inputs it runs again. */
   readonly retriedFrom?: string | undefined;
   readonly retriedInputs?: RetriedInputs | undefined;

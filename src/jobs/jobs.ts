@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
 import type { Config } from '#config/config.ts';
+import { defaultIdentityOf } from '#config/identities.ts';
 import { RELEASE } from '#config/release.ts';
 import { INTERFACE_VERSION, type Readiness } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -14,6 +15,7 @@ import { type CallbackLimits, type CallbackOutcome, CallbackSender, type Post } 
 import type { JobScope } from './caller.ts';
 import { type DependencyProbes, needsOf } from './dependencies.ts';
 import { CompletionWaiters, JobFeed, ListFeed, mapped } from './following/job-feeds.ts';
+import { settledIdentity } from './identities.ts';
 import {
   type IdempotencyKey,
   type InputAttempt,
@@ -33,7 +35,6 @@ import { openSqliteEngine } from './queue/sqlite-queue.ts';
 import { outputPathsIn, type ResultEntry } from './result-entries.ts';
 import { Scheduler, type SchedulerOptions } from './scheduler.ts';
 import { requireValidIdentity } from './scheduling/require-valid-identity.ts';
-import { identityOf } from './scheduling/run-input.ts';
 import type {
   FailureFilter,
   JobFilter,
@@ -47,6 +48,8 @@ import { Pruning, StoreProbe } from './store/maintenance.ts';
 
 export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signer' | 'trust'> {
   readonly config: Config;
+  /** Returns the configuration in force, where a reload may replace keys of it. */
+  readonly configNow?: () => Config;
   /** The module that calls `runInputWorker`. */
   readonly workerEntry: URL;
   readonly log: Log;
@@ -125,23 +128,25 @@ export class Jobs {
   /**
    * Records a job, or returns the one that was submitted with the same idempotency key, or has its retried inputs. Throws
    * `QUEUE_FULL`, `CALLER_QUEUE_FULL`, `DEPENDENCY_AWAY`, `JOB_EXCEEDS_QUEUE`, `IDEMPOTENCY_KEY_REUSED` when the key came with
-   * another request, `NODE_TAKES_NO_JOBS` on a node with the role `worker`, `NO_VALID_IDENTITY` where nothing can be signed,
+   * another request, `IDENTITY_UNKNOWN`, `IDENTITY_FORBIDDEN`, `NODE_TAKES_NO_JOBS` on a node with the role `worker`, `NO_VALID_IDENTITY` where nothing can be signed,
    * `SERVICE_STOPPING`, or an error of the store (`STORE_…`, `DATABASE_…`).
    */
   async submit(submission: Submission): Promise<SubmittedJob> {
     if (this.#stopping) throw new AppError('SERVICE_STOPPING', {});
     if (this.#options.config.jobs.role === 'worker') throw new AppError('NODE_TAKES_NO_JOBS', {});
     const { store, scheduler, nodes } = this.#running();
-    const needs = needsOf(submission, this.#options.config);
+    const config = this.#config;
+    const identity = settledIdentity(submission, config);
+    const needs = needsOf(submission, identity, config);
     const { outages } = scheduler;
-    await refuseBeyondOutages(needs, { outages, store, capacity: this.#options.config.worker.queue_capacity });
-    if (identityOf(submission) !== null) await requireValidIdentity(this.#options.signer?.identities[0], nodes);
+    await refuseBeyondOutages(needs, { outages, store, capacity: config.worker.queue_capacity });
+    if (identity !== null) await requireValidIdentity(this.#options.signer?.identity, nodes);
     const jobId = this.#ids.next();
     const { caller = null, request } = submission;
     const reservation = scheduler.capacity.reserve(caller, request.inputs.length);
     let known: KnownJob | null | undefined;
     try {
-      known = await store.submitJob({ ...submission, jobId, queuedAt: new Date(), needs });
+      known = await store.submitJob({ ...submission, identity, jobId, queuedAt: new Date(), needs });
     } finally {
       scheduler.capacity.settle(reservation, known === null);
     }
@@ -332,6 +337,12 @@ export class Jobs {
     return { jobs: await withWaiting(running, scheduler.outages, store), more };
   }
 
+  /** The configuration in force. */
+  get #config(): Config {
+    const { config, configNow } = this.#options;
+    return configNow === undefined ? config : configNow();
+  }
+
   #running(): Engine {
     if (this.#engine !== null) return this.#engine;
     assert(this.#stopping, 'jobs are started before they are used');
@@ -391,8 +402,9 @@ export class Jobs {
       capacity: config.worker.queue_capacity,
       probes,
       outageHours: config.jobs.outage_hours,
+      defaultIdentity: () => defaultIdentityOf(this.#config),
       retriesOutages,
-      callers: config.auth.tokens.map(({ caller }) => caller),
+      callers: () => this.#config.auth.tokens.map(({ caller }) => caller),
       clearStagings: async (attempt) => clearStagings?.(attempt),
       runEnded: (report) => telemetry?.runEnded(report),
       inputFailed: (reason) => telemetry?.metrics.inputFailed(reason),

@@ -43,10 +43,12 @@ export interface SchedulerOptions extends SlotBounds {
   readonly probes: DependencyProbes;
   /** Hours for which an input waits for a dependency that is away (`jobs.outage_hours`). */
   readonly outageHours: number;
+  /** Returns the name of the identity that jobs of releases sign with that had one. */
+  readonly defaultIdentity: () => string;
   /** Retries inputs that meet an outage as others that failed for a moment, instead of waiting. */
   readonly retriesOutages: boolean;
-  /** The callers that half of the capacity is reserved for (`auth.tokens`). */
-  readonly callers: readonly string[];
+  /** Returns the callers that half of the capacity is reserved for (`auth.tokens`). */
+  readonly callers: () => readonly string[];
   /** Removes the staged outputs of an attempt whose worker may be gone. Never rejects. */
   readonly clearStagings: (attempt: InputAttempt) => Promise<void>;
   readonly runEnded: (report: RunReport) => void;

@@ -22,7 +22,7 @@ const stepsOf = (...kinds: fc.Arbitrary<Step>[]) => fc.array(fc.oneof(...kinds),
 
 /** Takes steps, and returns the capacity with the numbers of each caller, which are counted apart. */
 function after({ limit, listed }: { limit: number; listed: string[] }, steps: readonly Step[]) {
-  const capacity = new FairCapacity(limit, listed);
+  const capacity = new FairCapacity(limit, () => listed);
   const used = new Map<Caller, number>(ALL.map((one) => [one, 0]));
   const usedBy = (one: Caller): number => used.get(one) ?? 0;
   for (const { type, caller: one, count: asked } of steps) {
@@ -63,7 +63,7 @@ describe('a fair capacity', () => {
       fc.property(setting, caller, ({ limit, listed }, one) => {
         const others = listed.filter((other) => other !== one);
         const kept = others.length * Math.floor(limit / 2 / Math.max(1, listed.length));
-        const capacity = new FairCapacity(limit, listed);
+        const capacity = new FairCapacity(limit, () => listed);
         assert.equal(capacity.tryReserve(one, limit - kept + 1)?.reason, 'never-fits');
         assert.equal(capacity.tryReserve(one, limit - kept), null);
         assert.equal(capacity.tryReserve(one, 1)?.reason, kept > 0 ? 'caller-limit' : 'full');
@@ -110,7 +110,7 @@ describe('a fair capacity', () => {
   });
 
   test('goes on from numbers that were counted elsewhere', () => {
-    const capacity = new FairCapacity(8, ['a', 'b', 'a']);
+    const capacity = new FairCapacity(8, () => ['a', 'b', 'a']);
     capacity.add('a', 5);
     capacity.correct(
       new Map([

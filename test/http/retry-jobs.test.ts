@@ -187,6 +187,7 @@ describe('the bounds of a request', () => {
   const job: RetriedJob = {
     operation: 'c2pa-video',
     caller: null,
+    identity: null,
     clientReference: null,
     labels: null,
     outputJson: 'null',

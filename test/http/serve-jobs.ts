@@ -36,22 +36,29 @@ export interface MoreOfRequest {
 export interface JobServerOptions {
   readonly worker?: Partial<Config['worker']>;
   readonly config?: (config: Config) => Config;
+  readonly configNow?: () => Config;
   readonly jobs?: Partial<JobsOptions>;
   readonly tracing?: Tracing;
 }
 
 export async function serveJobs(t: Scope, options: JobServerOptions = {}): Promise<JobServer> {
-  const { config: change = (config: Config) => config, tracing = null } = options;
+  const { config: change = (config: Config) => config, configNow, tracing = null } = options;
   const config = change(configFor(temporaryFolder(), options.worker));
   const logged: string[] = [];
   const logger = createLogger({ LOG_LEVEL: 'debug' }, { write: (line: string) => void logged.push(line) });
   const telemetry = telemetryOf(() => jobs, tracing);
-  const jobs = await startedJobs(t, { config, workerEntry: SCRIPTED_WORKER, telemetry, log: logger, ...options.jobs });
+  const live = configNow === undefined ? {} : { configNow };
+  const jobs = await startedJobs(t, {
+    ...{ config, workerEntry: SCRIPTED_WORKER, telemetry, log: logger },
+    ...live,
+    ...options.jobs,
+  });
   const { checkAssertions } = trial;
   const trust = { current: NO_TRUST_LISTS };
   const app = await createHttpServer({
     ...{ config, jobs, operations, checkAssertions, telemetry, trust },
     ...{ logger, log: logger },
+    ...live,
   });
   t.after(async () => void (await app.close()));
   const base = await app.listen({ host: '127.0.0.1', port: 0 });

@@ -13,7 +13,7 @@ const TO_BUCKET: ApiOutputSpec = { type: 's3', bucket: 'out' };
 test('inputs need the scratch folder whose sources or outputs may be copied there', () => {
   const config = configFor(temporaryFolder());
   const needScratch = (operation: Submission['operation'], inputs: readonly ApiInputRef[], output?: ApiOutputSpec) =>
-    needsOf({ operation, request: { inputs, ...(output && { output }) }, sync: false }, config).map((needs) =>
+    needsOf({ operation, request: { inputs, ...(output && { output }) }, sync: false }, null, config).map((needs) =>
       needs.includes('scratch_folder'),
     );
   assert.deepEqual(needScratch('c2pa-video', [LOCAL, HTTP]), [false, true]);

@@ -24,6 +24,7 @@ function failedInput(inputIndex: number, more: Partial<UnsuccessfulInput> = {}):
 const ENDED: RetriedJob = {
   operation: 'c2pa-video',
   caller: null,
+  identity: null,
   clientReference: null,
   labels: null,
   outputJson: 'null',

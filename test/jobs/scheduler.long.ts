@@ -221,7 +221,8 @@ function schedulerOf(queue: Partial<JobQueue>, requestOfJob: JobStore['requestOf
       capacity: 10,
       outageHours: 24,
       retriesOutages: false,
-      callers: [],
+      callers: () => [],
+      defaultIdentity: () => 'default',
     },
     probes: { problemOf: async () => null, minPauseMs: () => 0 },
     clearStagings: async () => undefined,
@@ -301,7 +302,13 @@ test('an input that is leased while the service stops is returned', async () => 
       return { late: [], finishedJobs: [], queuedCount: inputs.length };
     },
   };
-  const request = { operation: 'c2pa-video', outputJson: 'null', paramsJson: 'null', traceParent: null } as const;
+  const request = {
+    operation: 'c2pa-video',
+    outputJson: 'null',
+    paramsJson: 'null',
+    traceParent: null,
+    identity: null,
+  } as const;
   const scheduler = schedulerOf(queue, async () => request);
   await scheduler.begin();
   const stopping = scheduler.stop(0);

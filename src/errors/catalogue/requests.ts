@@ -65,6 +65,16 @@ export const requestErrors = {
     () =>
       'The request is authorized by the cookie of a login alone, and does not come from a page of this address (its header "Origin" is missing or differs from "Host"). Programs send "Authorization: Bearer <token>"; a proxy in between has to pass "Host" on.',
   ),
+  IDENTITY_UNKNOWN: entry<{ identity: string; identities: readonly string[] }>(
+    'VALIDATION_FAILED',
+    ({ identity, identities }) =>
+      `There is no signing identity "${identity}". Ask for one that this caller may use: ${identities.join(', ')}.`,
+  ),
+  IDENTITY_FORBIDDEN: entry<{ identity: string; identities: readonly string[] }>(
+    'FORBIDDEN',
+    ({ identity, identities }) =>
+      `This caller may not sign with the identity "${identity}". Ask for one that it may use (${identities.join(', ')}), or have the operator add it to the caller's identities under [auth.callers].`,
+  ),
   ADMIN_NEEDED: entry<object>(
     'NOT_FOUND',
     () => 'The configuration is shown to admins only: ask with a token that has "admin": true in auth.tokens.',

@@ -31,21 +31,19 @@ const NOBODY: Caller = { name: null, isAdmin: false };
  * Asks for one of the tokens on every route that is not marked open, and notes whose it is as `request.caller`: in the
  * `Authorization` header (RFC 6750), or in the cookie of a browser that has logged in. Browsers send the cookie with
  * requests of any page of this site, so with it, what changes something must come from a page of this address. If no
- * tokens are set, nobody is asked, and everybody is one caller.
+ * tokens are set, nobody is asked, and everybody is one caller. `tokens` returns those in force.
  */
-export async function identifyCallers(app: FastifyInstance, tokens: Config['auth']['tokens']): Promise<void> {
-  const known = tokens.map(({ digest, caller, admin }) => ({
-    digest: Buffer.from(digest, 'hex'),
-    caller: { name: caller, isAdmin: admin },
-  }));
+export async function identifyCallers(app: FastifyInstance, tokens: () => Config['auth']['tokens']): Promise<void> {
   await app.register(cookie);
   const callerIfKnown = (request: FastifyRequest): Caller => {
+    const known = tokens();
     if (known.length === 0) return EVERYBODY;
     const token = request.method === 'GET' ? givenToken(request) : undefined;
     return (token === undefined ? null : callerOf(token, known)) ?? NOBODY;
   };
   app.decorateRequest('caller', null as never);
   app.decorateRequest('identify', (token) => {
+    const known = tokens();
     if (known.length === 0) return EVERYBODY;
     if (token === undefined) throw new AppError('TOKEN_MISSING', {});
     const caller = callerOf(token, known);
@@ -67,16 +65,12 @@ function givenToken(request: FastifyRequest): string | undefined {
   return token;
 }
 
-interface KnownToken {
-  readonly digest: Buffer;
-  readonly caller: Caller;
-}
-
 /** Compares with every token, each in constant time: neither which one nor how much of it matched can be measured. */
-function callerOf(given: string, known: readonly KnownToken[]): Caller | null {
+function callerOf(given: string, known: Config['auth']['tokens']): Caller | null {
   const digest = createHash('sha256').update(given).digest();
   return known.reduce<Caller | null>(
-    (found, { digest: candidate, caller }) => (timingSafeEqual(digest, candidate) ? caller : found),
+    (found, { digest: candidate, caller: name, admin: isAdmin }) =>
+      timingSafeEqual(digest, Buffer.from(candidate, 'hex')) ? { name, isAdmin } : found,
     null,
   );
 }
@@ -105,10 +99,10 @@ const DEFAULT_PORTS: Readonly<Record<string, string>> = { 'http:': '80', 'https:
  * `Origin` that differs from the `Host`. Browsers send both, and no page can change them. Headers of proxies, such as
  * `X-Forwarded-Host`, count for nothing. To be added before all that reads a request.
  */
-export function guardHosts(app: FastifyInstance, allowedHosts: readonly string[]): void {
+export function guardHosts(app: FastifyInstance, allowedHosts: readonly string[], isOpen = () => true): void {
   const allowed = new Set(allowedHosts.map(canonicalName));
   app.addHook('onRequest', async ({ raw, routeOptions }) => {
-    if (routeOptions.config.anyHost === true) return;
+    if (!isOpen() || routeOptions.config.anyHost === true) return;
     const host = authorityOf(raw);
     if (host === null || !(isAddress(host.name) || SINGLE_LABEL.test(host.name) || allowed.has(host.name))) {
       throw new AppError('HOST_FORBIDDEN', {});

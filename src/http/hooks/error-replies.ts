@@ -17,6 +17,7 @@ const STATUS_OF_CODE: Readonly<Record<ApiErrorCode, number>> = {
   VALIDATION_FAILED: 400,
   INVALID_INPUT_TYPE: 400,
   UNAUTHORIZED: 401,
+  FORBIDDEN: 403,
   FORBIDDEN_HOST: 403,
   NOT_FOUND: 404,
   JOB_NOT_FOUND: 404,
@@ -93,7 +94,17 @@ function detailsOf(error: AppError): ApiErrorResponse['error']['details'] {
     reason: problem.reason,
     ...placeOf(problem),
   }));
-  return { ...locationOf(error), reason: error.reason, ...(STATUS_OF_CODE[error.code] === 400 && { problems }) };
+  return {
+    ...shownDetails(error),
+    ...locationOf(error),
+    reason: error.reason,
+    ...(STATUS_OF_CODE[error.code] === 400 && { problems }),
+  };
+}
+
+/** Returns the details that callers see as fields of their own. */
+function shownDetails({ details }: AppError): Pick<ApiErrorResponse['error']['details'], 'identities'> {
+  return 'identities' in details ? { identities: details.identities } : {};
 }
 
 /** Returns the location of an error as responses and log lines state it. */

@@ -44,9 +44,9 @@ const ERROR_RESPONSES = {
     },
   },
   403: {
-    name: 'ForbiddenHost',
+    name: 'Forbidden',
     description:
-      '`FORBIDDEN_HOST`: where `auth.tokens` is not set, the `Host` is a dotted name that `server.allowed_hosts` does not list, or the `Origin` differs from it.',
+      '`FORBIDDEN`: the caller may not sign with the identity that it asks for. `FORBIDDEN_HOST`: where `auth.tokens` is not set, the `Host` is a dotted name that `server.allowed_hosts` does not list, or the `Origin` differs from it.',
     example: {
       code: 'FORBIDDEN_HOST',
       message: 'This service does not answer under this host name.',

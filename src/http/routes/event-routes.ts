@@ -46,8 +46,8 @@ interface EventRouteParts {
   /** Aborted when the service stops; it ends every stream. */
   readonly closing: AbortSignal;
   readonly responseBuffers: ResponseBufferLimit;
-  /** The callers that half of the streams are reserved for. */
-  readonly callers: readonly string[];
+  /** Returns the callers that half of the streams are reserved for. */
+  readonly callers: () => readonly string[];
 }
 
 /** Adds the streams of what happens to a job, and to all jobs. */
@@ -61,7 +61,7 @@ export function addEventRoutes(app: FastifyInstance, parts: EventRouteParts): vo
 class OpenStreams {
   readonly #capacity: FairCapacity;
 
-  constructor(callers: readonly string[]) {
+  constructor(callers: () => readonly string[]) {
     this.#capacity = new FairCapacity(MAX_STREAMS, callers);
   }
 

@@ -93,6 +93,7 @@ async function retryJob(
       request: asked as OperationRequest,
       idempotency,
       caller: job.caller,
+      identity: job.identity,
       retriedFrom: id,
       retriedInputs: { inputIndexes: inputs.map(({ inputIndex }) => inputIndex), isOnce: false },
     },
@@ -186,7 +187,8 @@ async function retryOnce(
   // The job was deleted or retried since.
   if (job === null || inputs.length === 0) return { jobs: [], leftOut: 0 };
   const retriedInputs = { inputIndexes: inputs.map(({ inputIndex }) => inputIndex), isOnce: true };
-  const asked = { idempotency: null, caller: job.caller, retriedFrom: jobId, retriedInputs };
+  const { caller, identity } = job;
+  const asked = { idempotency: null, caller, identity, retriedFrom: jobId, retriedInputs };
   try {
     const operation = operationNamed(job.operation);
     const request = (await validateInSlices(operation.request, retryRequest(job, inputs))) as OperationRequest;
@@ -201,5 +203,5 @@ async function retryOnce(
 
 /** Returns true where the configuration as it is now refuses a request, or this release does not know its operation. */
 function isRefusal({ code, reason }: AppError): boolean {
-  return code === 'VALIDATION_FAILED' || code === 'INVALID_INPUT_TYPE' || reason === 'OPERATION_UNKNOWN';
+  return ['VALIDATION_FAILED', 'INVALID_INPUT_TYPE', 'FORBIDDEN'].includes(code) || reason === 'OPERATION_UNKNOWN';
 }

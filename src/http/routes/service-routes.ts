@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { type Config, shownConfig } from '#config/config.ts';
 import { configuration, readiness, type ShownConfig, type ShownTrustLists, trustLists } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
+import { usableIdentities } from '#jobs/identities.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import { algorithmName } from '#provenance/algorithm-name.ts';
 import type { Signers } from '#provenance/signers.ts';
@@ -196,21 +197,25 @@ const session = z
     login_required: z.boolean().describe('True when `auth.tokens` is set.'),
     caller: z.string().nullable().describe('The name of the token; null where no tokens are set.'),
     admin: z.boolean().describe('Sees and cancels the jobs of all callers.'),
+    identities: z
+      .array(z.string())
+      .readonly()
+      .describe('The signing identities that the caller may choose with `params.identity`, its default first.'),
   })
   .meta({
     id: 'Session',
     description: 'Who a request comes from.',
-    examples: [{ login_required: true, caller: 'newsroom', admin: false }],
+    examples: [{ login_required: true, caller: 'newsroom', admin: false, identities: ['news', 'sport'] }],
   });
 
 /** Adds login and logout for browsers: the token is kept in a cookie that no script can read. */
-export function addSessionRoutes(app: FastifyInstance, loginRequired: boolean): void {
-  addSessionRoute(app, loginRequired);
+export function addSessionRoutes(app: FastifyInstance, configNow: () => Config): void {
+  addSessionRoute(app, configNow);
   addLoginRoute(app);
   addLogoutRoute(app);
 }
 
-function addSessionRoute(app: FastifyInstance, loginRequired: boolean): void {
+function addSessionRoute(app: FastifyInstance, configNow: () => Config): void {
   app.route({
     method: 'GET',
     url: '/v2/session',
@@ -221,9 +226,10 @@ function addSessionRoute(app: FastifyInstance, loginRequired: boolean): void {
       response: { 200: ok(session, 'The caller.'), ...errorResponses([401, 403, 405]) },
     },
     handler: async ({ caller }) => ({
-      login_required: loginRequired,
+      login_required: configNow().auth.tokens.length > 0,
       caller: caller.name,
       admin: caller.isAdmin,
+      identities: usableIdentities(caller.name, configNow()),
     }),
   });
 }

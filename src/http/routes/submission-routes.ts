@@ -102,6 +102,8 @@ function unlessAborted(signal: AbortSignal): (error: unknown) => null {
 export interface Submissions {
   readonly jobs: Pick<Jobs, 'find' | 'submit' | 'recall' | 'whenFinished'>;
   readonly config: Config;
+  /** Returns the configuration in force. */
+  readonly configNow: () => Config;
   readonly checkAssertions: RequestContext['checkAssertions'];
   readonly telemetry: Telemetry;
   /** Aborted when the service stops; it ends every wait. */
@@ -130,6 +132,8 @@ interface AskedJob {
   readonly idempotency: IdempotencyKey | null;
   /** The name that the job is recorded under. */
   readonly caller: string | null;
+  /** The identity that a retry keeps. */
+  readonly identity?: string | null;
   readonly retriedFrom?: string;
   readonly retriedInputs?: RetriedInputs;
 }
@@ -163,10 +167,11 @@ export async function acceptJob(
 /** Checks a request by the configuration, and submits it. */
 export async function submitJob(
   asked: AskedJob,
-  { jobs, config, checkAssertions, telemetry }: Submissions,
+  { jobs, configNow, checkAssertions, telemetry }: Submissions,
   { log, sync, gone, traceParent }: SubmissionContext,
 ): Promise<SubmittedJob> {
-  const { operation, request: body, idempotency, caller, retriedFrom, retriedInputs } = asked;
+  const { operation, request: body, idempotency, caller, identity, retriedFrom, retriedInputs } = asked;
+  const config = configNow();
   if (body.callback_url) admitCallback(body.callback_url, config);
   await operation.validateRequest(body, { config, checkAssertions, signal: gone });
   const job = await jobs.submit({
@@ -175,6 +180,7 @@ export async function submitJob(
     sync,
     clientReference: body.client_reference,
     labels: body.labels,
+    identity,
     retriedFrom,
     retriedInputs,
     callbackUrl: body.callback_url,

@@ -16,8 +16,8 @@ export class QueueCapacity {
   /** The reservations that the running recount may not see in the store; null while there is none. */
   #unseen: Set<Reservation> | null = null;
 
-  /** `callers`: half of the capacity is reserved for them. */
-  constructor(limit: number, callers: readonly string[]) {
+  /** `callers` returns those that half of the capacity is reserved for. */
+  constructor(limit: number, callers: () => readonly string[]) {
     this.#limit = limit;
     this.#capacity = new FairCapacity(limit, callers);
   }

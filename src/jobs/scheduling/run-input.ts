@@ -3,11 +3,11 @@ import type { ApiInputRef } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { requestedName } from '#inputs/input-name.ts';
 import type { ByteProgress, OperationOutcome } from '#operations/operation.ts';
-import { operations } from '#operations/registry.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { RunReport } from '#telemetry/run-report.ts';
 import type { WorkerPool } from '#workers/worker-pool.ts';
 import type { RunResult } from '#workers/worker-run.ts';
+import { signs } from '../identities.ts';
 import { type InputAttempt, MAX_PROCESS_EXITS, NO_PROGRESS } from '../job.ts';
 import type { Outages } from '../outages/outages.ts';
 import type { JobQueue } from '../queue/job-queue.ts';
@@ -74,6 +74,8 @@ interface RunnerOptions {
   readonly outages: Outages;
   /** Retries outages a few times instead of waiting. */
   readonly retriesOutages: boolean;
+  /** Returns the name of the identity that jobs of releases sign with that had one. */
+  readonly defaultIdentity: () => string;
   /** Called after each run. */
   readonly runEnded: (report: RunReport) => void;
 }
@@ -145,7 +147,7 @@ export class InputRunner {
       {
         ...lease,
         ...request,
-        identity: identityOf(request),
+        identity: this.#identityOf(request),
         leased: queue.isShared,
         writesOutputFolder: run.lease.needs.includes('output_folder'),
         ...(unreservedFolder !== undefined && { unreservedFolder }),
@@ -163,6 +165,12 @@ export class InputRunner {
         awaitsSignature,
       },
     );
+  }
+
+  /** Returns the name of the identity that an input signs with; null where it signs nothing. */
+  #identityOf({ operation, identity }: JobRequest): string | null {
+    // Another release may have recorded an operation that this one does not know: the worker refuses it.
+    return signs(operation) ? (identity ?? this.#options.defaultIdentity()) : null;
   }
 
   /** Returns how a failed input is handed in: to run again after a pause while its error is transient, up to a limit. */
@@ -213,12 +221,6 @@ export class InputRunner {
     );
     return { lease, entry, progress, digest: result.type === 'succeeded' ? manifestDigestOf(result.outcome) : null };
   }
-}
-
-/** Returns the name of the identity that an input signs with; null where it signs nothing. */
-export function identityOf({ operation }: Pick<JobRequest, 'operation'>): string | null {
-  // Another release may have recorded an operation that this one does not know: the worker refuses it.
-  return operations.some(({ name, signs }) => signs && name === operation) ? DEFAULT_IDENTITY : null;
 }
 
 /** Returns the failure of an input at the last exit of its process that it may have. */

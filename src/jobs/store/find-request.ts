@@ -48,6 +48,7 @@ export async function findRetriedJob(db: Database, jobId: string, scope: JobScop
   return {
     operation: job.operation,
     caller: job.caller,
+    identity: job.identity,
     clientReference: job.client_reference,
     labels: labelsIn(job).labels ?? null,
     outputJson: job.output,
@@ -71,7 +72,7 @@ function requestedJob(db: Database, jobId: string, { caller }: JobScope) {
   return db
     .selectFrom('jobs')
     .innerJoin('job_requests', 'job_requests.job_id', 'jobs.job_id')
-    .select(['operation', 'output', 'params', 'caller', 'client_reference', 'finished_at', 'inputs_total'])
+    .select(['operation', 'output', 'params', 'caller', 'identity', 'client_reference', 'finished_at', 'inputs_total'])
     .select(labelsOf(db).as('labels'))
     .where('jobs.job_id', '=', jobId)
     .$if(caller !== undefined, (jobs) => jobs.where('caller', '=', caller ?? null))

@@ -209,6 +209,8 @@ export interface JobFilter extends JobScope {
 export interface RetriedJob {
   readonly operation: OperationName;
   readonly caller: string | null;
+  /** The identity that it signed with; null where it signed nothing, or an older release took it. */
+  readonly identity: string | null;
   readonly clientReference: string | null;
   readonly labels: JobLabels | null;
   readonly outputJson: string;
@@ -313,6 +315,8 @@ export interface JobRequest {
   readonly outputJson: string;
   readonly paramsJson: string;
   readonly traceParent: string | null;
+  /** The identity that its inputs sign with; null where they sign nothing, or an older release took it. */
+  readonly identity: string | null;
 }
 
 /** The result of an input. */

@@ -107,8 +107,9 @@ export async function startInputs(db: Database, leases: readonly InputAttempt[])
 export async function requestOfJob(db: Database, jobId: string): Promise<JobRequest | null> {
   const request = await db
     .selectFrom('job_requests')
-    .select(['operation', 'output as outputJson', 'params as paramsJson', 'trace_parent as traceParent'])
-    .where('job_id', '=', jobId)
+    .innerJoin('jobs', 'jobs.job_id', 'job_requests.job_id')
+    .select(['operation', 'output as outputJson', 'params as paramsJson', 'trace_parent as traceParent', 'identity'])
+    .where('jobs.job_id', '=', jobId)
     .executeTakeFirst();
   return request ?? null;
 }
@@ -154,6 +155,7 @@ const REQUEST_FIELDS = {
   outputJson: 'output',
   paramsJson: 'params',
   traceParent: 'trace_parent',
+  identity: 'identity',
 } as const satisfies Record<keyof JobRequest, string>;
 
 const INPUT_COLUMNS = { job_id: 'text', input_index: 'integer' } as const;

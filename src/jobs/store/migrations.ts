@@ -24,6 +24,7 @@ export const migrations: readonly Migration[] = [
   addRetriedInputs,
   addCounts,
   addOldestRelease,
+  addIdentities,
 ];
 
 /**
@@ -344,4 +345,15 @@ async function addCounts(db: Kysely<unknown>): Promise<void> {
 /** Adds the version that a release has to know to use the tables after a migration; null where that only adds. */
 async function addOldestRelease(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable('schema_versions').addColumn('needs_version', 'integer').execute();
+}
+
+/** Adds the identity that a job signs with. An index finds those of unfinished jobs, of which there are few. */
+async function addIdentities(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable('jobs').addColumn('identity', 'text').execute();
+  await db.schema
+    .createIndex('jobs_unfinished_of_identities')
+    .on('jobs')
+    .column('identity')
+    .where(sql.ref('finished_at'), 'is', null)
+    .execute();
 }

@@ -1,8 +1,10 @@
 import { sql } from 'kysely';
+import { DEFAULT_IDENTITY } from '#config/identities.ts';
 import { MAX_INPUT_NAMES, MAX_LISTED_INPUT_NAMES } from '#contract/input-name-limits.ts';
 import type { ListedJob } from '#contract/job-list.ts';
 import type { OperationName } from '#operations/operation.ts';
 import type { JobScope } from '../caller.ts';
+import { signs } from '../identities.ts';
 import type { JobSnapshot } from '../job.ts';
 import { firstJobIdAt } from '../job-ids.ts';
 import { boundedColumns, labelsOf, runningProgressOf, withoutIndex } from './dialect.ts';
@@ -15,6 +17,7 @@ const VISIBLE_COLUMNS = [
   'job_requests.operation',
   'status',
   'caller',
+  'identity',
   'client_reference',
   'retried_from',
   'queued_at',
@@ -36,6 +39,7 @@ interface VisibleJob
     | 'job_id'
     | 'status'
     | 'caller'
+    | 'identity'
     | 'client_reference'
     | 'retried_from'
     | 'queued_at'
@@ -231,6 +235,7 @@ function listedJob(job: VisibleJob): ListedJob {
     status: job.status,
     operation: job.operation,
     ...(job.caller !== null && { caller: job.caller }),
+    ...(signs(job.operation) && { identity: job.identity ?? DEFAULT_IDENTITY }),
     ...(job.client_reference !== null && { client_reference: job.client_reference }),
     ...labelsIn(job),
     ...(job.retried_from !== null && { retried_from: job.retried_from }),

@@ -89,7 +89,8 @@ function compare(a: string, b: string): number {
 }
 
 function jobRow(job: NewJob) {
-  const { jobId, sync, queuedAt, request, clientReference, retriedFrom, idempotency, callbackUrl, caller } = job;
+  const { jobId, sync, queuedAt, request, identity, clientReference, retriedFrom, idempotency, callbackUrl, caller } =
+    job;
   return {
     job_id: jobId,
     sync: sync ? 1 : 0,
@@ -101,6 +102,7 @@ function jobRow(job: NewJob) {
     bytes_done: 0,
     bytes_total: 0,
     caller: caller ?? null,
+    identity: identity ?? null,
     client_reference: clientReference ?? null,
     retried_from: retriedFrom ?? null,
     idempotency_key: idempotency?.key ?? null,

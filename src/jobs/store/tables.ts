@@ -41,6 +41,8 @@ interface JobsTable {
   cancelled_at: string | null;
   /** The name of the submitter; null when no tokens were configured, and for jobs older than callers. */
   readonly caller: string | null;
+  /** The name of the identity that its inputs sign with; null where nothing is signed, and for jobs of releases that had one. */
+  readonly identity: string | null;
   /** The caller's name of the job. */
   readonly client_reference: string | null;
   /** The job that it retries; it may have been deleted. */
