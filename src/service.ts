@@ -14,6 +14,7 @@ import { createHttpServer } from '#http/http-server.ts';
 import { DeniedNetworks } from '#inputs/guarded-request.ts';
 import { guardedPost } from '#jobs/callback-sender.ts';
 import { Jobs } from '#jobs/jobs.ts';
+import { identitiesOfSigner } from '#jobs/node-identities.ts';
 import { operations } from '#operations/registry.ts';
 import { probeBuckets } from '#outputs/s3-tasks.ts';
 import type { Launcher } from '#processes/launcher.ts';
@@ -96,6 +97,7 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
     },
     tracing,
   );
+  const identities = signer && identitiesOfSigner(signer);
   const deniedNetworks = new DeniedNetworks(config.input_resolvers.http.deny_networks);
   const jobs = new Jobs({
     config,
@@ -119,7 +121,7 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
   try {
     const server = await createHttpServer({
       ...{ config, jobs, operations, checkAssertions, telemetry, logger, log, trust },
-      ...(signer && { signer }),
+      ...(identities && { identities }),
     });
     stopOnSignals(logger, async () => {
       await server.close();

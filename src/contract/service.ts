@@ -17,6 +17,43 @@ const awayDependency = z
   })
   .meta({ id: 'AwayDependency', description: 'A part of the deployment that is away.' });
 
+const keyKind = z.enum(['pem', 'pkcs11', 'http', 'vault', 'aws_kms', 'development']);
+
+export const shownIdentity = z
+  .object({
+    name: z.string().describe('The name of its section in `signing.identities`; `default` where there is none.'),
+    kind: z
+      .enum(['configured', 'development'])
+      .exactOptional()
+      .describe('`development`: made by the service itself; nobody has a reason to trust it.'),
+    key_kind: keyKind.describe('Where its private key is: `signer.type`.'),
+    subject: z.string().exactOptional().describe('The subject of its certificate.'),
+    algorithm: z.string().exactOptional().describe('As C2PA and COSE name it: `ES256`, `PS256`, `Ed25519`.'),
+    not_after: z.string().exactOptional().describe('When its certificate expires.'),
+    away: z
+      .object({
+        reason: z.string().describe('A stable name of the cause.'),
+        message: z.string().describe('The same for people, with the remedy.'),
+      })
+      .exactOptional()
+      .describe('The cause where it cannot be used now; then nothing else is known of it.'),
+  })
+  .meta({
+    id: 'ShownIdentity',
+    description: 'A signing identity of a node.',
+    examples: [
+      {
+        name: 'news',
+        kind: 'configured',
+        key_kind: 'pkcs11',
+        subject: 'CN=Example signer,O=Example Broadcasting',
+        algorithm: 'ES256',
+        not_after: '2027-11-21T10:00:00.000Z',
+      },
+    ],
+  });
+export type ShownIdentity = z.infer<typeof shownIdentity>;
+
 export const readiness = z
   .object({
     ready: z
@@ -35,7 +72,12 @@ export const readiness = z
         not_after: z.iso.datetime().describe('When its certificate expires.'),
       })
       .exactOptional()
-      .describe('The signing identity; absent where the node signs nothing.'),
+      .describe('The first of its signing identities that can be used; absent where there is none.'),
+    identities: z
+      .array(shownIdentity)
+      .readonly()
+      .exactOptional()
+      .describe('All of them, for admins; absent where the node signs nothing.'),
     store: z.object({
       engine: z.enum(['sqlite', 'postgresql']),
       reachable: z.boolean().describe('Whether it can be written.'),
@@ -81,17 +123,14 @@ export const configuration = z
       .record(z.string(), z.unknown())
       .describe('Values in force, by key; user parts and queries of addresses are left out.'),
     withheld: z.array(z.string()).describe('Keys that are set, and whose values are secret.'),
-    identity: z
-      .object({
-        kind: z
-          .enum(['configured', 'development'])
-          .describe('`development`: made by the service itself; nobody has a reason to trust it.'),
-        subject: z.string().describe('The subject of its certificate.'),
-        algorithm: z.string().describe('As C2PA and COSE name it: `ES256`, `PS256`, `Ed25519`.'),
-        not_after: z.string().describe('When its certificate expires.'),
-      })
+    identity: shownIdentity
       .exactOptional()
-      .describe('What this node signs with; nodes that only take jobs have none.'),
+      .describe('The identity that requests sign with which name none; absent where the node cannot use it.'),
+    identities: z
+      .array(shownIdentity)
+      .readonly()
+      .exactOptional()
+      .describe('All that this node signs with; nodes that only take jobs have none.'),
   })
   .meta({
     id: 'Configuration',
@@ -101,7 +140,9 @@ export const configuration = z
         settings: { 'server.bind_addr': '0.0.0.0:8080' },
         withheld: ['auth.tokens'],
         identity: {
+          name: 'default',
           kind: 'configured',
+          key_kind: 'pem',
           subject: 'CN=Example signer,O=Example Broadcasting',
           algorithm: 'ES256',
           not_after: '2027-11-21T10:00:00.000Z',

@@ -6,8 +6,8 @@ import type { Config } from '#config/config.ts';
 import { validate, validateInSlices } from '#contract/validate.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Jobs } from '#jobs/jobs.ts';
+import type { NodeIdentities } from '#jobs/node-identities.ts';
 import type { Operation, RequestContext } from '#operations/operation.ts';
-import type { Signers } from '#provenance/signers.ts';
 import type { TrustSource } from '#provenance/trust-lists.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
@@ -85,8 +85,8 @@ interface HttpServerParts {
   readonly logger: FastifyBaseLogger;
   /** The log for what the deployment is at fault for; limits repeats. */
   readonly log: Log;
-  /** The signer of this node, with the identities in force; none where it only takes jobs. */
-  readonly signer?: Pick<Signers, 'identities'>;
+  /** The signing identities of this node; none where it only takes jobs. */
+  readonly identities?: NodeIdentities;
   readonly trust: TrustSource;
 }
 
@@ -122,7 +122,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
   addSessionRoutes(app, configNow);
   addHealthRoute(app, jobs);
   addReadinessRoute(app, jobs);
-  addConfigurationRoute(app, config, parts.signer ?? null);
+  addConfigurationRoute(app, configNow, parts.identities ?? null);
   addTrustListsRoute(app, parts.trust);
   addWatermarkRoutes(app);
   if (config.server.docs) addDocuments(app);

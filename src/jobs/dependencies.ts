@@ -27,6 +27,12 @@ export interface DependencyProbes {
   minPauseMs(dependency: Dependency): number;
 }
 
+/** Probes of commands, which do not wait for dependencies. */
+export const NOTHING_PROBED: DependencyProbes = { problemOf: async () => null, minPauseMs: () => 0 };
+
+/** The kind of the keys of identities; by itself, that of the default in records of older releases. */
+export const SIGNER: DependencyKind = 'signer';
+
 /** Returns the text that names a dependency in the store: its kind and, behind a colon, its encoded name, without spaces. */
 export function idOf({ kind, name }: Dependency): string {
   return name === undefined ? kind : `${kind}:${encodeURIComponent(name)}`;
@@ -58,22 +64,20 @@ export function needsOf(
   const isWritten = isSigned || operation === 'package' || request.output != null;
   // Read back, an output in a bucket lies there. So does the body of a server without ranges.
   const usesScratch = PACKAGING.has(operation) || (isWritten && request.output?.type === 's3');
-  const shared: Dependency[] = [
-    ...(isWritten ? [outputOf(request.output)] : []),
-    ...(isSigned ? signingNeeds(identity, config) : []),
-  ];
+  const shared: Dependency[] = [...(isWritten ? [outputOf(request.output)] : [])];
+  const signing = isSigned ? signingNeeds(identity, config) : [];
   return request.inputs.map((input) => {
     const scratch: Dependency[] = usesScratch || isHttp(input) ? [{ kind: 'scratch_folder' }] : [];
-    return [...sourceOf(input, config), ...shared, ...scratch].map(idOf);
+    return [...[...sourceOf(input, config), ...shared].map(idOf), ...signing, ...scratch.map(idOf)];
   });
 }
 
-/** An identity with authorities of its own does not wait for those of others. */
-function signingNeeds(identity: string, { signing }: Config): readonly Dependency[] {
+/** Returns what a signature needs. An identity with authorities of its own does not wait for those of others. */
+export function signingNeeds(identity: string, { signing }: Pick<Config, 'signing'>): readonly string[] {
   const own = signing.identities[identity]?.tsa_url;
   const authorities: Dependency = { kind: 'time_stamp_authority', ...(own !== undefined && { name: identity }) };
   const isStamped = signing.tsa_required && (own ?? signing.tsa_url).length > 0;
-  return [{ kind: 'signer', name: identity }, ...(isStamped ? [authorities] : [])];
+  return [idOf({ kind: SIGNER, name: identity }), ...(isStamped ? [idOf(authorities)] : [])];
 }
 
 function isHttp(input: ApiInputRef): boolean {

@@ -1,7 +1,7 @@
 import type { Config } from '#config/config.ts';
 import { DEFAULT_IDENTITY, defaultIdentityOf } from '#config/identities.ts';
+import { signs } from '#contract/job.ts';
 import { AppError } from '#errors/app-error.ts';
-import { operations } from '#operations/registry.ts';
 import type { Submission } from './job.ts';
 
 type IdentityConfig = Pick<Config, 'auth' | 'signing'>;
@@ -26,9 +26,4 @@ export function settledIdentity(submission: Submission, config: IdentityConfig):
   const isKnown = asked === defaultIdentityOf(config) || Object.hasOwn(config.signing.identities, asked);
   const reason = isKnown ? 'IDENTITY_FORBIDDEN' : 'IDENTITY_UNKNOWN';
   throw new AppError(reason, { identity: asked, identities }, { field: 'params.identity' });
-}
-
-/** Tells whether an operation signs; false for one of another release. */
-export function signs(operation: string): boolean {
-  return operations.some((one) => one.signs && one.name === operation);
 }

@@ -2,18 +2,16 @@ import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
 import type { Config } from '#config/config.ts';
 import { defaultIdentityOf } from '#config/identities.ts';
-import { RELEASE } from '#config/release.ts';
-import { INTERFACE_VERSION, type Readiness } from '#contract/service.ts';
+import type { Readiness } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { NodeState, StoreState } from '#telemetry/metrics-state.ts';
-import type { JobReport } from '#telemetry/run-report.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { WorkerPool, type WorkerPoolOptions } from '#workers/worker-pool.ts';
 import type { WorkerTimeouts } from '#workers/worker-process.ts';
 import { type CallbackLimits, type CallbackOutcome, CallbackSender, type Post } from './callback-sender.ts';
 import type { JobScope } from './caller.ts';
-import { type DependencyProbes, needsOf } from './dependencies.ts';
+import { type DependencyProbes, NOTHING_PROBED, needsOf } from './dependencies.ts';
 import { CompletionWaiters, JobFeed, ListFeed, mapped } from './following/job-feeds.ts';
 import { settledIdentity } from './identities.ts';
 import {
@@ -27,11 +25,14 @@ import {
   withRunning,
 } from './job.ts';
 import { JobIds } from './job-ids.ts';
+import { identitiesOfSigner, type NodeIdentities } from './node-identities.ts';
+import { type NodeParts, nodeStateOf, readinessOf } from './node-state.ts';
 import { refuseBeyondOutages } from './outages/refuse-beyond-outages.ts';
 import { StoreStateReader } from './outages/store-state.ts';
-import { awayDependencyOf, kindsAway, maySign, seenBy, withWaiting } from './outages/waiting-for.ts';
+import { seenBy, withWaiting } from './outages/waiting-for.ts';
 import type { JobEngine } from './queue/job-queue.ts';
 import { openSqliteEngine } from './queue/sqlite-queue.ts';
+import { reportFinished } from './report-finished.ts';
 import { outputPathsIn, type ResultEntry } from './result-entries.ts';
 import { Scheduler, type SchedulerOptions } from './scheduler.ts';
 import { requireValidIdentity } from './scheduling/require-valid-identity.ts';
@@ -63,6 +64,8 @@ export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signe
   readonly clearStagings?: (attempt?: InputAttempt) => Promise<void>;
   /** Called when the embedded store cannot be used any more (`STORE_LOST`): only a new start opens it again. */
   readonly storeLost?: (error: AppError) => void;
+  /** The identities of this node, where they are not those of `signer`. */
+  readonly identities?: NodeIdentities;
   /** Find out whether dependencies work; without them, all seem to. */
   readonly probes?: DependencyProbes;
   /** Retries inputs that meet an outage a few times, and then fails them, instead of waiting. */
@@ -76,7 +79,7 @@ export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signe
 /** The parts of a started service. */
 interface Engine {
   readonly store: JobStore;
-  readonly nodes: Pick<JobEngine, 'otherIdentityEnds' | 'otherNodes'>;
+  readonly nodes: Pick<JobEngine, 'otherIdentities' | 'otherNodes'>;
   readonly pool: WorkerPool;
   readonly scheduler: Scheduler;
   readonly waiters: CompletionWaiters;
@@ -92,12 +95,15 @@ interface Engine {
 /** Accepts, runs and reports jobs. A job that `submit` resolved with is on disk and survives the process. */
 export class Jobs {
   readonly #options: JobsOptions;
+  readonly #identities: NodeIdentities | undefined;
   readonly #ids = new JobIds();
   #engine: Engine | null = null;
   #stopping = false;
 
   constructor(options: JobsOptions) {
     this.#options = options;
+    const { signer, identities = signer && identitiesOfSigner(signer) } = options;
+    this.#identities = identities;
   }
 
   /**
@@ -122,7 +128,7 @@ export class Jobs {
     if (databaseUrl === undefined) return openSqliteEngine(dataDir, this.#options.log, this.#options.storeLost);
     // The cluster's dependencies take memory, so they are loaded only when a database is configured.
     const { openCluster } = await import('./queue/postgres-engine.ts');
-    return openCluster(databaseUrl, this.#options);
+    return openCluster(databaseUrl, { ...this.#options, identities: this.#identities });
   }
 
   /**
@@ -140,7 +146,7 @@ export class Jobs {
     const needs = needsOf(submission, identity, config);
     const { outages } = scheduler;
     await refuseBeyondOutages(needs, { outages, store, capacity: config.worker.queue_capacity });
-    if (identity !== null) await requireValidIdentity(this.#options.signer?.identity, nodes);
+    if (identity !== null) await requireValidIdentity(identity, this.#identities, nodes);
     const jobId = this.#ids.next();
     const { caller = null, request } = submission;
     const reservation = scheduler.capacity.reserve(caller, request.inputs.length);
@@ -268,28 +274,8 @@ export class Jobs {
    * its queue is full, or nothing can be signed.
    */
   async readiness({ isAdmin }: { readonly isAdmin: boolean } = { isAdmin: true }): Promise<Readiness> {
-    const { config, signer } = this.#options;
-    const identity = signer?.identities[0];
-    const { jobs, worker } = config;
-    const healthy = await this.healthy();
-    const waiting = this.#engine?.scheduler.capacity.waiting ?? 0;
-    const isFull = jobs.role !== 'worker' && waiting >= worker.queue_capacity;
-    const outages = this.#engine?.scheduler.outages ?? [];
-    return {
-      ready: healthy && !isFull && maySign(outages, identity),
-      version: RELEASE.version,
-      interface_version: INTERFACE_VERSION,
-      role: jobs.role,
-      ...(identity && { identity: { kind: identity.kind, not_after: identity.notAfter } }),
-      store: { engine: jobs.database_url === undefined ? 'sqlite' : 'postgresql', reachable: healthy },
-      queue: { waiting, capacity: worker.queue_capacity },
-      dependencies: outages.map((outage) => awayDependencyOf(outage, isAdmin)),
-      workers: {
-        running: this.#engine?.scheduler.running ?? 0,
-        limit: this.#maxRunningInputs,
-        processes: this.#engine?.pool.size ?? 0,
-      },
-    };
+    const isHealthy = await this.healthy();
+    return readinessOf(this.#parts, isHealthy, isAdmin);
   }
 
   /**
@@ -302,16 +288,12 @@ export class Jobs {
 
   /** Returns the state of this node, without asking the store. */
   nodeState(): NodeState {
-    const { config, signer } = this.#options;
-    const { scheduler, pool, nodes } = this.#engine ?? {};
-    return {
-      inputsRunning: scheduler?.running ?? 0,
-      workerProcesses: pool?.size ?? 0,
-      queueCapacity: config.worker.queue_capacity,
-      away: kindsAway(scheduler?.outages ?? []),
-      identityEndsAtMs: Date.parse(signer?.identities[0]?.notAfter ?? '') || null,
-      otherNodes: nodes?.otherNodes === undefined ? [] : nodes.otherNodes(),
-    };
+    return nodeStateOf(this.#parts);
+  }
+
+  /** Takes note of identities that were replaced. */
+  async identitiesChanged(): Promise<void> {
+    await this.#engine?.scheduler.identitiesChanged();
   }
 
   /**
@@ -341,6 +323,20 @@ export class Jobs {
   get #config(): Config {
     const { config, configNow } = this.#options;
     return configNow === undefined ? config : configNow();
+  }
+
+  get #parts(): NodeParts {
+    const { scheduler, pool, nodes = {} } = this.#engine ?? {};
+    return {
+      config: this.#config,
+      identities: this.#identities,
+      outages: scheduler?.outages ?? [],
+      waiting: scheduler?.capacity.waiting ?? 0,
+      running: scheduler?.running ?? 0,
+      maxRunning: this.#maxRunningInputs,
+      workerProcesses: pool?.size ?? 0,
+      nodes,
+    };
   }
 
   #running(): Engine {
@@ -403,6 +399,7 @@ export class Jobs {
       probes,
       outageHours: config.jobs.outage_hours,
       defaultIdentity: () => defaultIdentityOf(this.#config),
+      identities: this.#identities,
       retriesOutages,
       callers: () => this.#config.auth.tokens.map(({ caller }) => caller),
       clearStagings: async (attempt) => clearStagings?.(attempt),
@@ -411,7 +408,7 @@ export class Jobs {
       jobFinishedElsewhere: notifyFinished,
       jobFinished: (report) => {
         notifyFinished(report.jobId);
-        this.#reportFinished(report);
+        reportFinished(report, { log, telemetry });
       },
     };
   }
@@ -420,15 +417,6 @@ export class Jobs {
     const { config, log, telemetry, post = postNothing, callbackLimits: limits = {} } = this.#options;
     const sent = (outcome: CallbackOutcome) => telemetry?.metrics.callbackSent(outcome);
     return new CallbackSender({ store, secret: config.callbacks.secret, post, log, sent, limits });
-  }
-
-  /** Logs, measures and traces a finished job. */
-  #reportFinished(report: JobReport): void {
-    const { log, telemetry } = this.#options;
-    const { jobId, operation, caller, status, inputs, queuedAtMs, finishedAtMs } = report;
-    const ids = { job_id: jobId, ...(caller !== null && { caller }) };
-    log.info({ ...ids, operation, status, inputs, ms: finishedAtMs - queuedAtMs }, 'job ended');
-    telemetry?.jobFinished(report);
   }
 
   get #maxRunningInputs(): number {
@@ -441,7 +429,5 @@ function replayOf({ jobId, status, digest }: KnownJob, asked: string): Submitted
   if (digest !== asked) throw new AppError('IDEMPOTENCY_KEY_REUSED', { jobId });
   return { job_id: jobId, status, replayed: true };
 }
-
-const NOTHING_PROBED: DependencyProbes = { problemOf: async () => null, minPauseMs: () => 0 };
 
 const postNothing: Post = () => Promise.reject(new Error('nothing here sends callbacks'));

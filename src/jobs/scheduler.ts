@@ -7,6 +7,8 @@ import type { JobReport, RunReport } from '#telemetry/run-report.ts';
 import type { WorkerPool } from '#workers/worker-pool.ts';
 import type { DependencyProbes } from './dependencies.ts';
 import { type InputAttempt, NO_PROGRESS, NOTHING_RUNNING, type RunningProgress, withProgress } from './job.ts';
+import { type NodeIdentities, signersOf } from './node-identities.ts';
+import { AbsentIdentities } from './outages/absent-identities.ts';
 import { HangWatch } from './outages/hang-watch.ts';
 import { type Outage, Outages } from './outages/outages.ts';
 import type { JobEngine, JobQueue, LeaseRequest } from './queue/job-queue.ts';
@@ -45,6 +47,8 @@ export interface SchedulerOptions extends SlotBounds {
   readonly outageHours: number;
   /** Returns the name of the identity that jobs of releases sign with that had one. */
   readonly defaultIdentity: () => string;
+  /** The identities of this node; undefined where it signs nothing. */
+  readonly identities?: NodeIdentities | undefined;
   /** Retries inputs that meet an outage as others that failed for a moment, instead of waiting. */
   readonly retriesOutages: boolean;
   /** Returns the callers that half of the capacity is reserved for (`auth.tokens`). */
@@ -73,6 +77,7 @@ export class Scheduler {
   readonly #requests: RequestCache;
   readonly #outputPaths: OutputPathRegistries;
   readonly #outages: Outages;
+  readonly #absent: AbsentIdentities | null;
   readonly #runner: InputRunner;
   /** Counts the queued inputs of all nodes. */
   readonly #recount: ThrottledQuery<void>;
@@ -92,15 +97,26 @@ export class Scheduler {
   #exhausted: string | null = null;
   #workEvents = 0;
 
-  constructor(options: SchedulerOptions, { store, queue }: JobEngine) {
+  constructor(options: SchedulerOptions, engine: JobEngine) {
     const { log } = options;
+    const { store, queue } = engine;
     this.#options = options;
     this.#queue = queue;
     this.capacity = new QueueCapacity(options.capacity, options.callers);
     this.#persistence = new Persistence(log, this.#stopping.signal);
     this.#requests = new RequestCache((jobId) => store.requestOfJob(jobId));
     this.#outputPaths = new OutputPathRegistries(store, log, queue.isShared);
-    this.#outages = new Outages({ ...options, changed: () => this.#lookForWork() });
+    const { identities: own, defaultIdentity } = options;
+    const signers = () => (own === undefined ? null : signersOf(own, defaultIdentity()));
+    this.#outages = new Outages({ ...options, signers, changed: () => this.#lookForWork() });
+    // Nodes that only take jobs tell of the identities that no other has.
+    const tellsOfIdentities = own !== undefined || options.maxRunningInputs === 0;
+    this.#absent = tellsOfIdentities
+      ? new AbsentIdentities({
+          ...{ own: own ?? null, store, nodes: engine, outages: this.#outages },
+          changed: () => this.#lookForWork(),
+        })
+      : null;
     this.#slots = new Slots(options, this.#runs, this.#outages);
     this.#runner = new InputRunner({ ...options, outages: this.#outages, outputPaths: this.#outputPaths, queue });
     this.#recount = new ThrottledQuery(() => this.capacity.recount(() => store.countQueued()));
@@ -110,6 +126,7 @@ export class Scheduler {
   async begin(): Promise<void> {
     await this.#recount.value();
     this.#hangs = new HangWatch(this.#runs, this.#outages);
+    this.#absent?.begin();
     this.#renewals = setInterval(() => {
       this.#renewing ??= this.#renew().finally(() => {
         this.#renewing = null;
@@ -140,6 +157,12 @@ export class Scheduler {
     return this.#runsOf(jobId).reduce((sum, { progress }) => withProgress(sum, progress), NOTHING_RUNNING);
   }
 
+  /** Takes note of identities that were replaced, and leases what they allow. */
+  async identitiesChanged(): Promise<void> {
+    await this.#absent?.look();
+    this.#lookForWork();
+  }
+
   /** Reports a job that finished in this process. */
   jobFinished(report: JobReport): void {
     this.#outputPaths.forget(report.jobId);
@@ -151,6 +174,7 @@ export class Scheduler {
     this.#draining.abort();
     this.#outages.stop();
     this.#hangs?.stop();
+    this.#absent?.stop();
     clearTimeout(this.#stall);
     const grace = new AbortController();
     const elapsed = sleep(graceMs, undefined, { signal: grace.signal }).catch(() => undefined);
@@ -331,8 +355,8 @@ export class Scheduler {
   }
 }
 
-function filterOf({ onlyJobs, withoutJobs, withoutCallers, withoutDependencies }: LeaseRequest): string {
-  return JSON.stringify([onlyJobs, withoutJobs, withoutCallers, withoutDependencies]);
+function filterOf({ onlyJobs, withoutJobs, withoutCallers, withoutDependencies, onlySigners }: LeaseRequest): string {
+  return JSON.stringify([onlyJobs, withoutJobs, withoutCallers, withoutDependencies, onlySigners]);
 }
 
 function unreadableRequest(lease: LeasedInput): FinishedInput {

@@ -30,8 +30,8 @@ export interface NodeState {
   readonly queueCapacity: number;
   /** Kinds of dependencies that are away. */
   readonly away: readonly DependencyKind[];
-  /** Milliseconds since 1970; null where the node signs nothing. */
-  readonly identityEndsAtMs: number | null;
+  /** The end of each identity that the node signs with, in milliseconds since 1970; null for one that cannot be used now. */
+  readonly identities: readonly { readonly name: string; readonly endsAtMs: number | null }[];
   /** The other nodes that share the database; null while it cannot be reached. */
   readonly otherNodes: readonly OtherNode[] | null;
 }

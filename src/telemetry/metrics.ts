@@ -97,8 +97,12 @@ export class Metrics {
   readonly #reachable = this.#gauge('store_reachable', 'Whether the job store could be read and written: 1 or 0.');
   readonly #identity = this.#gauge(
     'identity_remaining_seconds',
-    'Time until the certificate of the signing identity ends; NaN where the node signs nothing.',
+    'Time until the certificate of a signing identity ends; none where the node signs nothing.',
+    ['identity'],
   );
+  readonly #usable = this.#gauge('identity_usable', 'Whether a signing identity can be used on this node: 1 or 0.', [
+    'identity',
+  ]);
   readonly #free = this.#gauge('disk_free_bytes', 'Free space of the file system of a folder.', ['folder']);
   readonly #size = this.#gauge('disk_size_bytes', 'Size of the file system of a folder.', ['folder']);
   readonly #nodes = this.#gauge('nodes', 'Nodes that share the database, as this one sees them.', ['state']);
@@ -202,17 +206,26 @@ export class Metrics {
     this.#reachable.set(works ? 1 : 0);
   }
 
-  #showNode({ inputsRunning, workerProcesses, queueCapacity, away, identityEndsAtMs, otherNodes }: NodeState): void {
+  #showNode({ inputsRunning, workerProcesses, queueCapacity, away, identities, otherNodes }: NodeState): void {
     this.#running.set(inputsRunning);
     this.#processes.set(workerProcesses);
     this.#capacity.set(queueCapacity);
     for (const dependency of DEPENDENCY_KINDS) this.#away.set({ dependency }, away.includes(dependency) ? 1 : 0);
-    this.#identity.set(identityEndsAtMs === null ? Number.NaN : (identityEndsAtMs - Date.now()) / 1000);
+    this.#showIdentities(identities);
     const alive = otherNodes?.filter(({ isAlive }) => isAlive).length;
     this.#nodes.set({ state: 'alive' }, alive === undefined ? Number.NaN : alive + 1);
     this.#nodes.set({ state: 'lost' }, alive === undefined ? Number.NaN : (otherNodes?.length ?? 0) - alive);
     this.#seen.reset();
     for (const { name: node, seenAtMs } of otherNodes ?? []) this.#seen.set({ node }, seenAtMs / 1000);
+  }
+
+  #showIdentities(identities: NodeState['identities']): void {
+    this.#identity.reset();
+    this.#usable.reset();
+    for (const { name: identity, endsAtMs } of identities) {
+      if (endsAtMs !== null) this.#identity.set({ identity }, (endsAtMs - Date.now()) / 1000);
+      this.#usable.set({ identity }, endsAtMs === null ? 0 : 1);
+    }
   }
 
   #startSeries({ operations, callers = [] }: MetricsSources): void {

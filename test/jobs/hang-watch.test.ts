@@ -21,6 +21,7 @@ test('inputs without progress are held up by what hangs, of which all is tried a
     },
     log: NO_LOG,
     outageHours: 24,
+    signers: () => null,
     changed: () => undefined,
   });
   const held: (string | undefined)[] = [];

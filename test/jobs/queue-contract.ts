@@ -303,6 +303,45 @@ export function describeJobQueue(engineName: string, openEngine: (scope: Scope) 
       );
     });
 
+    test('leases leave out what needs another signer, however long it has waited, also where its node was lost', async (t) => {
+      const { engine, openAfterKill } = await openEngine(t);
+      const jobs = await Promise.all(
+        [['signer:news'], ['signer:a_b'], ['signer'], ['output_folder']].map((needs) => {
+          const [, identity = null] = needs[0]?.split('signer:') ?? [];
+          return submitted(engine, 1, { identity }, [needs]);
+        }),
+      );
+      const taken = async (onlySigners: readonly string[] | null) => {
+        const leases = await leaseAll(engine, { onlySigners, overdueBefore: '2030-01-01' });
+        await engine.queue.release(leases.map((lease) => ({ lease, reason: 'stopped' })));
+        return leases.map(({ jobId }) => jobs.indexOf(jobId)).sort();
+      };
+      assert.deepEqual(await taken(null), [0, 1, 2, 3]);
+      assert.deepEqual(await taken(['signer:news', 'signer']), [0, 2, 3]);
+      assert.deepEqual(await taken(['signer:axb']), [3]);
+      assert.deepEqual(await taken([]), [3]);
+      assert.deepEqual(await taken(['signer:news', 'signer:a_b', 'signer']), [0, 1, 2, 3]);
+      const [held] = await leaseAll(engine, { onlySigners: ['signer:news'], withoutJobs: jobs.slice(3) });
+      assert(held !== undefined);
+      await engine.queue.release([outageOf(held, 'signer:news')]);
+      assert.equal(
+        await leaseOne(engine, { onlySigners: [], overdueBefore: '2030-01-01', withoutJobs: jobs.slice(3) }),
+        undefined,
+      );
+      assert.equal((await leaseOne(engine, { onlySigners: ['signer:news'] }))?.jobId, jobs[0]);
+      const next = await openAfterKill();
+      assert.equal(await leaseOne(next, { onlySigners: [], withoutJobs: jobs.slice(3) }), undefined);
+    });
+
+    test('the identities of unfinished jobs are known that are none of some', async (t) => {
+      const { engine } = await openEngine(t);
+      for (const identity of ['news', 'sport', 'weather', null]) await submitted(engine, 1, { identity });
+      const beside = async (...names: string[]) => [...(await engine.store.identitiesBeside(names))].sort();
+      assert.deepEqual(await beside(), ['news', 'sport', 'weather']);
+      assert.deepEqual(await beside('weather', 'news'), ['sport']);
+      assert.deepEqual(await beside('weather', 'sport', 'news', 'other'), []);
+    });
+
     test('an input that met an outage is queued again, and counts no failure', async (t) => {
       const { engine } = await openEngine(t);
       const jobId = await submitted(engine, 2, {}, [['signer'], ['signer']]);

@@ -92,10 +92,21 @@ export const provenanceErrors = {
       `A certificate of the signing identity expired on ${notAfter}, so nothing can be signed with it. The operator of the service has to renew it.`,
     { class: 'outage', dependencies: ['signer'] },
   ),
-  NO_VALID_IDENTITY: entry<{ notAfter: string }>(
+  IDENTITY_AWAY: entry<{ identity: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ identity, problem }) => `The signing identity "${identity}" cannot be used now: ${problem}.`,
+    { class: 'outage', dependencies: ['signer'], callersSee: IDENTITY_UNUSABLE },
+  ),
+  IDENTITY_ABSENT: entry<{ identity: string }>(
+    'INTERNAL_ERROR',
+    ({ identity }) =>
+      `No node that runs has the signing identity "${identity}". The operator of the service has to configure it under [signing.identities] of a node that signs, and to start or reload that.`,
+    { class: 'outage', dependencies: ['signer'], callersSee: IDENTITY_UNUSABLE },
+  ),
+  NO_VALID_IDENTITY: entry<{ identity: string; notAfter: string }>(
     'SERVICE_UNAVAILABLE',
-    ({ notAfter }) =>
-      `Nothing can be signed: the signing identity ended on ${notAfter}. The operator of the service has to renew it; until then only operations that sign nothing are accepted.`,
+    ({ identity, notAfter }) =>
+      `The signing identity "${identity}" ended on ${notAfter}, and nothing can be signed with it. The operator of the service has to renew it; until then jobs that need it are refused.`,
     { class: 'outage' },
   ),
   ASSERTION_LABEL_REFUSED: entry<{ label: string; problem: string }>(

@@ -1,13 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { type Config, shownConfig } from '#config/config.ts';
+import { defaultIdentityOf } from '#config/identities.ts';
 import { configuration, readiness, type ShownConfig, type ShownTrustLists, trustLists } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
 import { usableIdentities } from '#jobs/identities.ts';
 import type { Jobs } from '#jobs/jobs.ts';
-import { algorithmName } from '#provenance/algorithm-name.ts';
-import type { Signers } from '#provenance/signers.ts';
-import type { IdentityDescription } from '#provenance/signing-identity.ts';
+import { type NodeIdentities, shownIdentities, shownIdentity } from '#jobs/node-identities.ts';
 import type { TrustSource } from '#provenance/trust-lists.ts';
 import type { Metrics } from '#telemetry/metrics.ts';
 import { SESSION_COOKIE } from '../hooks/access.ts';
@@ -70,11 +69,11 @@ export function addReadinessRoute(app: FastifyInstance, jobs: Pick<Jobs, 'health
   });
 }
 
-/** Adds the configuration in force, for admins. `signer` is null on a node that signs nothing. */
+/** Adds the configuration in force, for admins. */
 export function addConfigurationRoute(
   app: FastifyInstance,
-  config: Config,
-  signer: Pick<Signers, 'identities'> | null,
+  configNow: () => Config,
+  identities: NodeIdentities | null,
 ): void {
   app.route({
     method: 'GET',
@@ -89,14 +88,18 @@ export function addConfigurationRoute(
     },
     handler: async ({ caller }) => {
       if (!caller.isAdmin) throw new AppError('ADMIN_NEEDED', {});
-      const [identity] = signer?.identities ?? [];
-      return { ...shownConfig(config), ...(identity && { identity: shownIdentity(identity) }) };
+      const config = configNow();
+      return { ...shownConfig(config), ...(identities !== null && identitiesInForce(identities, config)) };
     },
   });
 }
 
-function shownIdentity({ kind, subject, algorithm, notAfter }: IdentityDescription): ShownConfig['identity'] {
-  return { kind, subject, algorithm: algorithmName(algorithm), not_after: notAfter };
+function identitiesInForce(own: NodeIdentities, config: Config): Pick<ShownConfig, 'identity' | 'identities'> {
+  const usual = own.identityOf(defaultIdentityOf(config));
+  return {
+    ...(usual !== null && { identity: shownIdentity(usual, config) }),
+    identities: shownIdentities(own, config),
+  };
 }
 
 /** Adds the trust lists, so that a browser judges signers as this service does. */

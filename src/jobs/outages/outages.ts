@@ -31,6 +31,8 @@ export interface Outage {
   readonly sinceMs: number;
   /** Inputs that may try it at once; 0 until a probe succeeded. */
   readonly allowed: number;
+  /** True where it is not probed, because it is known when it is over. */
+  readonly isDeclared: boolean;
 }
 
 /** The dependency that an input waits for, and how. */
@@ -54,6 +56,8 @@ interface OutagesOptions {
   readonly log: Log;
   /** Hours for which an input waits for a dependency that is away (`jobs.outage_hours`). */
   readonly outageHours: number;
+  /** Returns the signers that this node has; null where it may lease inputs of all. */
+  readonly signers: () => readonly string[] | null;
   /** Called when inputs may be leased that were left out. */
   readonly changed: () => void;
   readonly backoff?: Backoff;
@@ -119,11 +123,7 @@ export class Outages {
       this.#unfit.delete(dependency);
       const outage = this.#open.get(dependency);
       if (outage === undefined || outage.allowed === 0) continue;
-      if (outage.allowed === 1)
-        this.#options.log.info(
-          { dependency: shownIdOf(dependency), ms: Date.now() - outage.sinceMs },
-          'a dependency works again',
-        );
+      if (outage.allowed === 1) this.#logEnd(outage);
       outage.allowed *= 2;
       if (outage.allowed > MAX_TRIALS) this.#open.delete(dependency);
       this.#options.changed();
@@ -137,6 +137,7 @@ export class Outages {
   bounds(running: readonly (readonly string[])[]): {
     readonly withoutDependencies: readonly string[];
     readonly overdueBefore: string;
+    readonly onlySigners: readonly string[] | null;
     readonly count: number;
   } {
     const withoutDependencies: string[] = [];
@@ -146,7 +147,8 @@ export class Outages {
       if (free <= 0) withoutDependencies.push(dependency);
       else count = Math.min(count, free);
     }
-    return { withoutDependencies, overdueBefore: this.#overdueBefore.toISOString(), count };
+    const onlySigners = this.#options.signers();
+    return { withoutDependencies, overdueBefore: this.#overdueBefore.toISOString(), onlySigners, count };
   }
 
   /** Tells whether an input that has waited since a time (ISO 8601) has waited for too long. */
@@ -185,20 +187,42 @@ export class Outages {
     return undefined;
   }
 
+  /** Begins an outage that no input met, or takes over one that an input met. It lasts until it is withdrawn. */
+  declare(dependency: string, error: AppError): void {
+    const known = this.#open.get(dependency);
+    if (known?.isDeclared) return this.#report(known, error.message);
+    clearTimeout(known?.timer);
+    this.#open.set(dependency, this.#opened(dependency, error, { isDeclared: true }));
+  }
+
+  /** Ends an outage. */
+  withdraw(dependency: string): void {
+    const outage = this.#open.get(dependency);
+    if (outage === undefined) return;
+    clearTimeout(outage.timer);
+    this.#open.delete(dependency);
+    this.#logEnd(outage);
+    this.#options.changed();
+  }
+
+  #logEnd({ dependency, sinceMs }: Outage): void {
+    this.#options.log.info({ dependency: shownIdOf(dependency), ms: Date.now() - sinceMs }, 'a dependency works again');
+  }
+
+  #opened(dependency: string, error: AppError, { isDeclared }: Pick<Outage, 'isDeclared'>): OpenOutage {
+    this.#options.log.warn({ dependency: shownIdOf(dependency), reason: error.reason, problem: error.message }, BEGUN);
+    return {
+      ...{ dependency, error: error.toData(), sinceMs: Date.now(), allowed: 0, failures: 0, isDeclared },
+      ...{ reportedAtMs: performance.now(), timer: undefined },
+    };
+  }
+
   /** Begins an outage, or goes back to probing where it had seemed to be over. */
   #begin(dependency: string, error: AppError): Meeting {
     const known = this.#open.get(dependency);
     if (known === undefined || known.allowed > 1) {
-      const sinceMs = Date.now();
-      const outage: OpenOutage = {
-        ...{ dependency, error: error.toData(), sinceMs, allowed: 0, failures: 0 },
-        ...{ reportedAtMs: performance.now(), timer: undefined },
-      };
+      const outage = this.#opened(dependency, error, { isDeclared: false });
       this.#open.set(dependency, outage);
-      this.#options.log.warn(
-        { dependency: shownIdOf(dependency), reason: error.reason, problem: error.message },
-        BEGUN,
-      );
       this.#probeLater(outage);
     } else if (known.allowed > 0) {
       known.allowed = 0;
@@ -227,15 +251,18 @@ export class Outages {
 
   /** Probes again after a probe, or the input that went first, met a problem. */
   #goOn(outage: OpenOutage, problem: string): void {
-    const { dependency, error, sinceMs } = outage;
-    if (performance.now() - outage.reportedAtMs >= REPORT_INTERVAL_MS) {
-      outage.reportedAtMs = performance.now();
-      this.#options.log.warn(
-        { dependency: shownIdOf(dependency), reason: error.reason, problem, since: new Date(sinceMs) },
-        GOES_ON,
-      );
-    }
+    this.#report(outage, problem);
     this.#probeLater(outage);
+  }
+
+  #report(outage: OpenOutage, problem: string): void {
+    const { dependency, error, sinceMs } = outage;
+    if (performance.now() - outage.reportedAtMs < REPORT_INTERVAL_MS) return;
+    outage.reportedAtMs = performance.now();
+    this.#options.log.warn(
+      { dependency: shownIdOf(dependency), reason: error.reason, problem, since: new Date(sinceMs) },
+      GOES_ON,
+    );
   }
 
   /** A dependency of another release cannot be probed: inputs try it. */

@@ -1,10 +1,11 @@
+import type { Config } from '#config/config.ts';
 import type { WaitingFor } from '#contract/job.ts';
 import type { ListedJob } from '#contract/job-list.ts';
 import type { AwayDependency } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
 import { DEPENDENCY_KINDS, type DependencyKind } from '#errors/entry.ts';
 import type { JobScope } from '../caller.ts';
-import { dependencyOf, shownIdOf } from '../dependencies.ts';
+import { dependencyOf, shownIdOf, signingNeeds } from '../dependencies.ts';
 import type { JobStore, WaitingInputs } from '../store/job-store.ts';
 import type { Outage } from './outages.ts';
 
@@ -74,13 +75,11 @@ export function kindsAway(outages: readonly Outage[]): readonly DependencyKind[]
   return DEPENDENCY_KINDS.filter((kind) => away.some(({ dependency }) => dependencyOf(dependency)?.kind === kind));
 }
 
-/** Tells whether a node can sign: its identity has not ended, and nothing is away that every signature needs. */
-export function maySign(outages: readonly Outage[], identity: { readonly notAfter: string } | undefined): boolean {
-  if (identity !== undefined && Date.parse(identity.notAfter) <= Date.now()) return false;
-  return outages.every(({ dependency, allowed }) => allowed > 0 || !SIGNING.has(dependencyOf(dependency)?.kind));
+/** Tells whether nothing is away that each signature with an identity needs. */
+export function maySign(identity: string, outages: readonly Outage[], config: Config): boolean {
+  const needs = signingNeeds(identity, config);
+  return outages.every(({ dependency, allowed }) => allowed > 0 || !needs.includes(dependency));
 }
-
-const SIGNING: ReadonlySet<DependencyKind | undefined> = new Set(['signer', 'time_stamp_authority']);
 
 /** Returns a job as callers see it who are no admins: without the names of buckets, folders and hosts. */
 function withoutNames<J extends ListedJob>(job: J): J {

@@ -3,6 +3,7 @@ import type { OtherNode } from '#telemetry/metrics-state.ts';
 import type { JobReport } from '#telemetry/run-report.ts';
 import type { InputAttempt } from '../job.ts';
 import type { FinishedInput, HandedIn, JobStore, LeasedInput, LeaseFilter, ReleasedInput } from '../store/job-store.ts';
+import type { NamedIdentity } from '../store/postgres/node-records.ts';
 
 /**
  * The queue of inputs, which the scheduler pulls from. There are two: in the embedded database for one process, and on
@@ -75,11 +76,8 @@ export type QueueEvent =
 export interface JobEngine {
   readonly store: JobStore;
   readonly queue: JobQueue;
-  /**
-   * Returns the ends of the signing identities of the other living nodes that sign; null for one that does not tell. Absent where
-   * no other node does the jobs.
-   */
-  readonly otherIdentityEnds?: () => Promise<readonly (string | null)[]>;
+  /** Returns the identities that the other living nodes can use. Absent where no other node does the jobs. */
+  readonly otherIdentities?: () => Promise<readonly NamedIdentity[]>;
   /**
    * Returns the other nodes that were seen within an hour and did not stop in order; null while the database cannot be reached.
    * Absent where there are none.

@@ -2,11 +2,15 @@ import { createHash, randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { pause } from '#concurrency/retry.ts';
 import type { Config } from '#config/config.ts';
+import { defaultIdentityOf } from '#config/identities.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { IdentityDescription } from '#provenance/signing-identity.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { OtherNode } from '#telemetry/metrics-state.ts';
 import {
+  identitiesIn,
+  type NamedIdentity,
+  type NodeIdentity,
   type NodeRecord,
   type NodeSettings,
   otherNodes,
@@ -25,13 +29,12 @@ const HEARTBEAT_INTERVAL_MS = 2_000;
 const LOOK_INTERVAL_MS = 500;
 const MAX_LOOKS = (3 * EXPIRY_MS) / LOOK_INTERVAL_MS;
 
-/** Returns the settings that all nodes must share, and the identity, which they should. */
+/** Returns the settings that all nodes must share, and the identities; those of one name should be the same. */
 export function nodeSettings(
-  { output_sinks: { local, s3 } }: Config,
-  identity: IdentityDescription | null,
+  { signing, output_sinks: { local, s3 } }: Config,
+  usable: readonly IdentityDescription[] | null,
 ): NodeSettings {
-  const [leaf = ''] = identity?.certificateChain ?? [];
-  const certificateSha256 = createHash('sha256').update(Buffer.from(leaf, 'base64')).digest('hex');
+  const identities = Object.fromEntries((usable ?? []).map((identity) => [identity.name, recordOf(identity)]));
   return {
     outputRoots: {
       'output_sinks.local.base_dir': local.base_dir,
@@ -41,8 +44,14 @@ export function nodeSettings(
         'output_sinks.s3.endpoint_url': s3.endpoint_url === undefined ? '' : new URL(s3.endpoint_url).href,
       }),
     },
-    identity: identity && { subject: identity.subject, certificateSha256, notAfter: identity.notAfter },
+    identity: identities[defaultIdentityOf({ signing })] ?? null,
+    identities,
   };
+}
+
+function recordOf({ subject, certificateChain: [leaf = ''], notAfter }: IdentityDescription): NodeIdentity {
+  const certificateSha256 = createHash('sha256').update(Buffer.from(leaf, 'base64')).digest('hex');
+  return { subject, certificateSha256, notAfter };
 }
 
 /** The record of this node in the database, kept alive by heartbeats. */
@@ -53,10 +62,12 @@ export class NodeRegistry {
   readonly #settings: () => NodeSettings;
   readonly #heartbeats: NodeJS.Timeout;
   readonly #watch: NodeWatch;
+  readonly #warnings: IdentityWarnings;
   #beating: Promise<void> | null = null;
 
   private constructor(database: PostgresDatabase, node: NodeRecord, settings: () => NodeSettings, log: Log) {
     this.#watch = new NodeWatch(log);
+    this.#warnings = new IdentityWarnings(log);
     this.#database = database;
     this.#node = node;
     this.#settings = settings;
@@ -70,7 +81,7 @@ export class NodeRegistry {
   /**
    * Records this node. Throws `NODE_OUTPUTS_DIFFER` when a node is alive that has another output root: which node runs an
    * input would decide where its output goes. A node that may have been lost is watched: a heartbeat shows that it is
-   * alive, and without one it expires. Warns about nodes that sign with other identities.
+   * alive, and without one it expires. Warns of nodes that sign with other certificates under the same name.
    */
   static async join(database: PostgresDatabase, settings: () => NodeSettings, log: Log): Promise<NodeRegistry> {
     const node = { nodeId: randomUUID(), name: `${hostname()}, process ${process.pid}`, settings: settings() };
@@ -80,8 +91,9 @@ export class NodeRegistry {
       const others = await database.transaction((db) => registerNode(db, node, EXPIRY_MS, mayJoin));
       const differing = others.filter((one) => differs(one, node));
       if (differing.length === 0) {
-        warnOfIdentities(node, others, log);
-        return new NodeRegistry(database, node, settings, log);
+        const registry = new NodeRegistry(database, node, settings, log);
+        registry.#warnings.compare(node, others);
+        return registry;
       }
       for (const one of differing) {
         const first = firstSeenAtMs.get(one.nodeId) ?? one.seenAtMs;
@@ -92,10 +104,10 @@ export class NodeRegistry {
     }
   }
 
-  /** Returns the ends of the identities of the other living nodes that sign; null for one that does not record it. */
-  async otherIdentityEnds(): Promise<readonly (string | null)[]> {
+  /** Returns the identities that the other living nodes can use. */
+  async otherIdentities(): Promise<readonly NamedIdentity[]> {
     const others = await this.#database.transaction((db) => otherNodes(db, this.#node, EXPIRY_MS));
-    return others.flatMap(({ settings: { identity } }) => (identity === null ? [] : [identity.notAfter ?? null]));
+    return others.flatMap(({ settings }) => identitiesIn(settings));
   }
 
   /** The other nodes, as the last heartbeat saw them; null while the database cannot be reached. */
@@ -120,7 +132,10 @@ export class NodeRegistry {
         return otherNodes(db, node, LOST_KEPT_MS);
       })
       .then(
-        (others) => this.#watch.saw(others),
+        (others) => {
+          this.#watch.saw(others);
+          this.#warnings.compare(node, others);
+        },
         () => undefined,
       );
   }
@@ -148,11 +163,33 @@ function refusal(other: NodeRecord, node: NodeRecord): AppError {
   return new AppError('NODE_OUTPUTS_DIFFER', { node: other.name, differences: differencesOf(other, node) });
 }
 
-function warnOfIdentities({ settings: { identity } }: NodeRecord, others: readonly SeenNode[], log: Log): void {
-  if (identity === null) return;
-  const differing = others.flatMap(({ name, settings: { identity: theirs } }) =>
-    theirs === null || theirs.certificateSha256 === identity.certificateSha256 ? [] : [{ node: name, ...theirs }],
-  );
-  if (differing.length === 0) return;
-  log.warn({ identity, others: differing }, 'nodes that share the database sign with different identities');
+/** Warns of nodes that sign with other certificates under the same name, once for each. */
+class IdentityWarnings {
+  readonly #log: Log;
+  readonly #warned = new Set<string>();
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  compare({ settings }: NodeRecord, others: readonly SeenNode[]): void {
+    for (const own of identitiesIn(settings)) {
+      const differing = others.flatMap(({ name: node, silentMs, settings: theirs }) =>
+        identitiesIn(theirs)
+          .filter((one) => one.name === own.name && one.certificateSha256 !== own.certificateSha256)
+          .map(({ name: _, ...one }) => ({ node, ...one }))
+          .filter(({ certificateSha256 }) => {
+            const difference = `${own.name} ${own.certificateSha256} ${certificateSha256} ${node}`;
+            return silentMs < EXPIRY_MS && this.#isNew(difference);
+          }),
+      );
+      if (differing.length === 0) continue;
+      const { name, ...identity } = own;
+      this.#log.warn({ name, identity, others: differing }, 'nodes sign with different certificates under one name');
+    }
+  }
+
+  #isNew(difference: string): boolean {
+    return !this.#warned.has(difference) && this.#warned.add(difference) !== undefined;
+  }
 }

@@ -1,8 +1,8 @@
 import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import type { Config } from '#config/config.ts';
-import type { Signers } from '#provenance/signers.ts';
 import type { Log } from '#telemetry/logger.ts';
 import { holdDataFolder } from '../data-folder.ts';
+import type { NodeIdentities } from '../node-identities.ts';
 import type { JobStore } from '../store/job-store.ts';
 import { openPostgres, type PostgresDatabase } from '../store/postgres/postgres-database.ts';
 import { postgresStoreMethods } from '../store/postgres/postgres-job-store.ts';
@@ -16,7 +16,7 @@ const MAX_CONNECTIONS = 10;
 interface ClusterOptions {
   readonly config: Config;
   /** Absent on nodes that do not sign. */
-  readonly signer?: Pick<Signers, 'identities'>;
+  readonly identities?: Pick<NodeIdentities, 'identities'> | undefined;
   readonly log: Log;
 }
 
@@ -24,19 +24,19 @@ interface ClusterOptions {
  * Opens this node's own data folder and the database that nodes share, and joins them. Throws an AppError of the catalogue
  * when either cannot be used, or a node has other settings.
  */
-export async function openCluster(url: string, { config, signer, log }: ClusterOptions): Promise<JobEngine> {
+export async function openCluster(url: string, { config, identities, log }: ClusterOptions): Promise<JobEngine> {
   await using stack = new AsyncDisposableStack();
   stack.defer(await holdDataFolder(config.jobs.data_dir));
   const engine = await openPostgresEngine(url, MAX_CONNECTIONS, log);
   stack.defer(() => engine.close());
-  const settings = () => nodeSettings(config, signer?.identities[0] ?? null);
+  const settings = () => nodeSettings(config, identities?.identities ?? null);
   const registry = await NodeRegistry.join(engine.database, settings, log);
   stack.defer(() => registry.leave());
   const opened = stack.move();
-  const identityEnds = new ThrottledQuery(() => registry.otherIdentityEnds());
+  const others = new ThrottledQuery(() => registry.otherIdentities());
   return {
     ...engine,
-    otherIdentityEnds: () => identityEnds.value(),
+    otherIdentities: () => others.value(),
     otherNodes: () => registry.others,
     close: () => opened.disposeAsync(),
   };

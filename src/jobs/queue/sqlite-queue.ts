@@ -1,6 +1,7 @@
 import type { AppError } from '#errors/app-error.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { JobScope } from '../caller.ts';
+import { dependencyOf, SIGNER } from '../dependencies.ts';
 import type { InputAttempt } from '../job.ts';
 import type {
   Cancellation,
@@ -203,7 +204,7 @@ class SqliteQueue implements JobQueue {
     this.#paused.set(lease, setTimeout(requeue, Math.max(0, retryAt - Date.now())));
   }
 
-  /** Queues inputs again that are leased ahead, and need a dependency that is away. */
+  /** Queues inputs again that are leased ahead, and that a filter leaves out for what they need. */
   async #putBack(filter: LeaseFilter): Promise<void> {
     const heldUp = [...this.#ahead, ...this.#aheadLow].filter((input) => isHeldUp(input, filter));
     if (heldUp.length === 0) return;
@@ -234,8 +235,8 @@ class SqliteQueue implements JobQueue {
   }
 
   async #fetchNow(request: LeaseFilter, startCount: number) {
-    const { onlyJobs, withoutJobs, withoutCallers, withoutDependencies, overdueBefore } = request;
-    const filter = { onlyJobs, withoutJobs, withoutCallers, withoutDependencies, overdueBefore };
+    const { onlyJobs, withoutJobs, withoutCallers, withoutDependencies, overdueBefore, onlySigners } = request;
+    const filter = { onlyJobs, withoutJobs, withoutCallers, withoutDependencies, overdueBefore, onlySigners };
     this.#sortedFor = [filter, ...this.#sortedFor].slice(0, MAX_SORTED_FILTERS);
     const count = Math.min(LEASE_AHEAD, MAX_LEASED_AHEAD - this.#ahead.length);
     const lowCount = LEASE_AHEAD_LOW - this.#aheadLow.length;
@@ -292,8 +293,11 @@ class SqliteQueue implements JobQueue {
   }
 }
 
-/** Tells whether an input is left out because a dependency is away that it needs, and has not waited for too long. */
-function isHeldUp({ needs, waiting }: LeasedInput, { withoutDependencies, overdueBefore }: LeaseFilter): boolean {
+/** Tells whether an input is left out because of what it needs: see `LeaseFilter`. */
+function isHeldUp({ needs, waiting }: LeasedInput, filter: LeaseFilter): boolean {
+  const { withoutDependencies, overdueBefore, onlySigners } = filter;
+  if (onlySigners !== null && needs.some((id) => dependencyOf(id)?.kind === SIGNER && !onlySigners.includes(id)))
+    return true;
   if (waiting !== null && waiting.since < overdueBefore) return false;
   return needs.some((dependency) => withoutDependencies.includes(dependency));
 }
@@ -305,7 +309,8 @@ function admitsMore(filter: LeaseFilter, other: LeaseFilter): boolean {
     (other.onlyJobs !== null && (filter.onlyJobs === null || filter.onlyJobs.some(isOther))) ||
     other.withoutJobs.some((jobId) => !filter.withoutJobs.includes(jobId)) ||
     other.withoutCallers.some((caller) => !filter.withoutCallers.includes(caller)) ||
-    other.withoutDependencies.some((dependency) => !filter.withoutDependencies.includes(dependency))
+    other.withoutDependencies.some((dependency) => !filter.withoutDependencies.includes(dependency)) ||
+    (other.onlySigners !== null && filter.onlySigners?.every((id) => other.onlySigners?.includes(id)) !== true)
   );
 }
 

@@ -1,4 +1,4 @@
-import { DEFAULT_IDENTITY } from '#config/identities.ts';
+import { signs } from '#contract/job.ts';
 import type { ApiInputRef } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { requestedName } from '#inputs/input-name.ts';
@@ -7,8 +7,9 @@ import type { Log } from '#telemetry/logger.ts';
 import type { RunReport } from '#telemetry/run-report.ts';
 import type { WorkerPool } from '#workers/worker-pool.ts';
 import type { RunResult } from '#workers/worker-run.ts';
-import { signs } from '../identities.ts';
 import { type InputAttempt, MAX_PROCESS_EXITS, NO_PROGRESS } from '../job.ts';
+import type { NodeIdentities } from '../node-identities.ts';
+import { problemOfIdentity } from '../outages/absent-identities.ts';
 import type { Outages } from '../outages/outages.ts';
 import type { JobQueue } from '../queue/job-queue.ts';
 import { cancelledEntry, failedEntry, type ResultEntry, succeededEntry } from '../result-entries.ts';
@@ -76,6 +77,8 @@ interface RunnerOptions {
   readonly retriesOutages: boolean;
   /** Returns the name of the identity that jobs of releases sign with that had one. */
   readonly defaultIdentity: () => string;
+  /** The identities of this node; undefined where it signs nothing. */
+  readonly identities?: NodeIdentities | undefined;
   /** Called after each run. */
   readonly runEnded: (report: RunReport) => void;
 }
@@ -139,6 +142,11 @@ export class InputRunner {
 
   #runInWorker(run: InputRun, request: JobRequest, awaitsSignature: () => void): Promise<RunResult> {
     const { pool, outputPaths, queue } = this.#options;
+    const identity = this.#identityOf(request);
+    const { identities: own } = this.#options;
+    // A reload may have taken it away since the lease.
+    const error = identity === null || own === undefined ? null : problemOfIdentity(identity, own);
+    if (error !== null) return Promise.resolve({ type: 'failed', error: error.toData(), phases: {}, calls: {} });
     const { jobId, inputIndex, attempt, transientFailures, processExits, inputJson } = run.lease;
     const lease = { jobId, inputIndex, attempt, transientFailures, processExits, inputJson };
     const { signal } = run.abort;
@@ -147,7 +155,7 @@ export class InputRunner {
       {
         ...lease,
         ...request,
-        identity: this.#identityOf(request),
+        identity,
         leased: queue.isShared,
         writesOutputFolder: run.lease.needs.includes('output_folder'),
         ...(unreservedFolder !== undefined && { unreservedFolder }),
@@ -169,7 +177,6 @@ export class InputRunner {
 
   /** Returns the name of the identity that an input signs with; null where it signs nothing. */
   #identityOf({ operation, identity }: JobRequest): string | null {
-    // Another release may have recorded an operation that this one does not know: the worker refuses it.
     return signs(operation) ? (identity ?? this.#options.defaultIdentity()) : null;
   }
 

@@ -146,6 +146,9 @@ export interface JobStore {
   /** Counts the queued inputs of all nodes that need one of the dependencies. */
   countNeeding(dependencies: readonly string[]): Promise<number>;
 
+  /** Returns the identities of unfinished jobs that are none of these. */
+  identitiesBeside(identities: readonly string[]): Promise<readonly string[]>;
+
   /** Counts the inputs of jobs that wait for a dependency: those that met its outage, and those that need one which is away. */
   waitingInputs(jobIds: readonly string[], away: readonly string[]): Promise<readonly WaitingInputs[]>;
 
@@ -283,6 +286,8 @@ export interface LeaseFilter {
   readonly withoutDependencies: readonly string[];
   /** Inputs that have waited since before this time are not left out: they fail. ISO 8601. */
   readonly overdueBefore: string;
+  /** Inputs that need another signer than these are left out, however long they have waited; null for none. */
+  readonly onlySigners: readonly string[] | null;
 }
 
 /** Identifies an input. */

@@ -46,8 +46,9 @@ async function nextQueued(
   db: Database,
   count: number,
   maxPriority: number,
-  { onlyJobs, withoutJobs, withoutCallers, withoutDependencies, overdueBefore }: LeaseFilter,
+  filter: LeaseFilter,
 ): Promise<readonly InputId[]> {
+  const { onlyJobs, withoutJobs, withoutCallers, withoutDependencies, onlySigners } = filter;
   return (
     db
       .selectFrom('inputs')
@@ -57,8 +58,8 @@ async function nextQueued(
       .where('priority', '<=', maxPriority)
       .$if(onlyJobs !== null, (inputs) => inputs.where('inputs.job_id', 'in', onlyJobs ?? []))
       .$if(withoutJobs.length > 0, (inputs) => inputs.where('inputs.job_id', 'not in', withoutJobs))
-      .$if(withoutDependencies.length > 0, (inputs) =>
-        inputs.where((inputs) => inputs.not(isLeftOut(withoutDependencies, overdueBefore))),
+      .$if(withoutDependencies.length > 0 || onlySigners !== null, (inputs) =>
+        inputs.where((inputs) => inputs.not(isLeftOut(filter))),
       )
       // From the jobs to their inputs, because most queued inputs may be of these callers.
       .$if(withoutCallers.length > 0, (inputs) =>

@@ -349,7 +349,7 @@ async function addOldestRelease(db: Kysely<unknown>): Promise<void> {
 
 /** Adds the identity that a job signs with. An index finds those of unfinished jobs, of which there are few. */
 async function addIdentities(db: Kysely<unknown>): Promise<void> {
-  await db.schema.alterTable('jobs').addColumn('identity', 'text').execute();
+  await db.schema.alterTable('jobs').addColumn('identity', byteOrderedText(db)).execute();
   await db.schema
     .createIndex('jobs_unfinished_of_identities')
     .on('jobs')

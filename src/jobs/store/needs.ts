@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { AppErrorData } from '#errors/app-error.ts';
-import type { WaitingInputs } from './job-store.ts';
+import { SIGNER } from '../dependencies.ts';
+import type { LeaseFilter, WaitingInputs } from './job-store.ts';
 import type { Database } from './tables.ts';
 
 // Dependencies are recorded with each input, so that a lease can leave out what needs one that is away. Their names hold no
@@ -17,6 +18,7 @@ export function needsIn(text: string): readonly string[] {
 
 /** Makes the condition that an input needs one of the dependencies. */
 export function needsAny(dependencies: readonly string[]) {
+  if (dependencies.length === 0) return NEVER;
   // A pattern of LIKE would take "_" in a name for any character.
   return sql<boolean>`(${sql.join(
     dependencies.map((name) => sql`replace(needs, ${` ${name} `}, '') <> needs`),
@@ -24,9 +26,36 @@ export function needsAny(dependencies: readonly string[]) {
   )})`;
 }
 
-/** Makes the condition that an input is left out because it needs one of the dependencies, and has not waited for too long. */
-export function isLeftOut(dependencies: readonly string[], overdueBefore: string) {
-  return sql<boolean>`(${needsAny(dependencies)} and (waiting_since is null or waiting_since >= ${overdueBefore}))`;
+/** The part of a filter that is about what inputs need. */
+export type NeedsFilter = Pick<LeaseFilter, 'withoutDependencies' | 'overdueBefore' | 'onlySigners'>;
+
+/** Makes the condition that an input is left out because of what it needs: see `LeaseFilter`. */
+export function isLeftOut({ withoutDependencies, overdueBefore, onlySigners }: NeedsFilter) {
+  const isAway = sql<boolean>`(${needsAny(withoutDependencies)} and (waiting_since is null or waiting_since >= ${overdueBefore}))`;
+  const isForOthers = onlySigners === null ? NEVER : sql<boolean>`(${needsSigner} and not ${needsAny(onlySigners)})`;
+  return sql<boolean>`(${withoutDependencies.length === 0 ? NEVER : isAway} or ${isForOthers})`;
+}
+
+const NEVER = sql<boolean>`1 = 0`;
+
+/** An input needs one signer at most. */
+const needsSigner = sql<boolean>`replace(needs, ${` ${SIGNER}`}, '') <> needs`;
+
+/** Implements `JobStore.identitiesBeside`. By ranges between the names, so that the index is not read where all are known. */
+export async function identitiesBeside(db: Database, identities: readonly string[]): Promise<readonly string[]> {
+  const names = identities.toSorted();
+  const ranges = [...names, null].map((name, index) => {
+    const [after, before] = [sql`identity > ${names[index - 1] ?? ''}`, sql`identity < ${name}`];
+    return name === null ? after : sql`${after} and ${before}`;
+  });
+  const jobs = await db
+    .selectFrom('jobs')
+    .select('identity')
+    .distinct()
+    .where(sql<boolean>`finished_at is null`)
+    .where(sql<boolean>`(${sql.join(ranges, sql` or `)})`)
+    .execute();
+  return jobs.flatMap(({ identity }) => identity ?? []);
 }
 
 /** Implements `JobStore.countNeeding`. */

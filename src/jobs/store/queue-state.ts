@@ -1,9 +1,10 @@
 import { type ExpressionBuilder, sql } from 'kysely';
 import type { ByteProgress } from '#operations/operation.ts';
+import { dependencyOf, SIGNER } from '../dependencies.ts';
 import type { InputAttempt } from '../job.ts';
 import { isCurrent } from './finish-input.ts';
-import type { LeaseFilter, QueuedCounts, QueueState } from './job-store.ts';
-import { isLeftOut, needsIn } from './needs.ts';
+import type { QueuedCounts, QueueState } from './job-store.ts';
+import { identitiesBeside, isLeftOut, type NeedsFilter, needsIn } from './needs.ts';
 import type { Database, Tables } from './tables.ts';
 
 /** Bound on jobs that a node excludes, because they stand in a statement. */
@@ -100,14 +101,25 @@ export interface InputGroup {
   readonly needs: readonly string[];
 }
 
-/** Returns the groups of queued inputs that a filter leaves out for what they need. */
-export async function groupsNeeding(
-  db: Database,
-  { withoutDependencies, overdueBefore }: Pick<LeaseFilter, 'withoutDependencies' | 'overdueBefore'>,
-): Promise<readonly InputGroup[]> {
-  if (withoutDependencies.length === 0) return [];
-  return groupsOf(
-    await queuedGroups(db).where(isLeftOut(withoutDependencies, overdueBefore)).limit(MAX_EXCLUDED_GROUPS).execute(),
+/** Returns the groups of unfinished inputs that a filter leaves out for what they need. */
+export async function groupsNeeding(db: Database, filter: NeedsFilter): Promise<readonly InputGroup[]> {
+  const { withoutDependencies, onlySigners } = filter;
+  if (withoutDependencies.length === 0 && (onlySigners === null || !(await hasOtherSigners(db, onlySigners))))
+    return [];
+  // The message of a leased input comes back when its node is lost.
+  return groupsOf(await groups(db).where(isUnfinished).where(isLeftOut(filter)).limit(MAX_EXCLUDED_GROUPS).execute());
+}
+
+/** Tells whether jobs may need another signer than these. Those of older releases need `SIGNER`, and do not say which. */
+async function hasOtherSigners(db: Database, signers: readonly string[]): Promise<boolean> {
+  if (!signers.includes(SIGNER)) return true;
+  return (
+    (
+      await identitiesBeside(
+        db,
+        signers.flatMap((id) => dependencyOf(id)?.name ?? []),
+      )
+    ).length > 0
   );
 }
 
@@ -125,15 +137,15 @@ export class GroupCache {
     const nowMs = performance.now();
     for (const [jobId, { readAtMs }] of this.#known) if (nowMs - readAtMs > GROUPS_AGE_MS) this.#known.delete(jobId);
     const unknown = jobIds.filter((jobId) => !this.#known.has(jobId));
-    const rows = unknown.length === 0 ? [] : await queuedGroups(db).where('job_id', 'in', unknown).execute();
+    const rows = unknown.length === 0 ? [] : await groups(db).where(isQueued).where('job_id', 'in', unknown).execute();
     for (const [jobId, groups] of Map.groupBy(groupsOf(rows), (group) => group.jobId))
       this.#known.set(jobId, { groups, readAtMs: nowMs });
     return jobIds.flatMap((jobId) => this.#known.get(jobId)?.groups ?? []);
   }
 }
 
-function queuedGroups(db: Database) {
-  return db.selectFrom('inputs').select(['job_id as jobId', 'needs']).distinct().where(isQueued);
+function groups(db: Database) {
+  return db.selectFrom('inputs').select(['job_id as jobId', 'needs']).distinct();
 }
 
 function groupsOf(rows: readonly { readonly jobId: string; readonly needs: string }[]): readonly InputGroup[] {
@@ -151,5 +163,8 @@ function unfinishedJobs(db: Database) {
 
 /** A literal, so that the planner can use the partial index of queued inputs. */
 const isQueued = sql<boolean>`status = 'queued'`;
+
+/** As the partial indexes say it: that of queued inputs, and that of leased ones. */
+const isUnfinished = sql<boolean>`(status = 'queued' or status in ('reserved', 'running'))`;
 
 const countOf = ({ fn }: ExpressionBuilder<Tables, 'inputs'>) => fn.countAll().as('count');

@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
 import { DEFAULT_IDENTITY } from '#config/identities.ts';
 import { MAX_INPUT_NAMES, MAX_LISTED_INPUT_NAMES } from '#contract/input-name-limits.ts';
+import { signs } from '#contract/job.ts';
 import type { ListedJob } from '#contract/job-list.ts';
 import type { OperationName } from '#operations/operation.ts';
 import type { JobScope } from '../caller.ts';
-import { signs } from '../identities.ts';
 import type { JobSnapshot } from '../job.ts';
 import { firstJobIdAt } from '../job-ids.ts';
 import { boundedColumns, labelsOf, runningProgressOf, withoutIndex } from './dialect.ts';

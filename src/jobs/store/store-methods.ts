@@ -4,7 +4,7 @@ import { cancelJob, cancelledAmong, finishInputs, releaseInputs } from './finish
 import type { JobStore } from './job-store.ts';
 import { leaseInputs, recoverLeases, requestOfJob, startInputs } from './lease-inputs.ts';
 import { probeWrite, pruneJobs } from './maintenance.ts';
-import { countNeeding, waitingInputs } from './needs.ts';
+import { countNeeding, identitiesBeside, waitingInputs } from './needs.ts';
 import { pathsOfJob, releaseOutputPaths, reserveOutputPath } from './output-paths.ts';
 import { countQueued, queueState } from './queue-state.ts';
 import { findJob, finishedAmong, finishedInputs, listJobs, recentJobs, resultEntries } from './read-jobs.ts';
@@ -51,6 +51,7 @@ export const storeMethods: {
   finishedAmong: read(finishedAmong),
   finishedInputs: read(finishedInputs),
   finishInputs: write(finishInputs),
+  identitiesBeside: read(identitiesBeside),
   leaseCallbacks: write(leaseCallbacks),
   leaseInputs: write(leaseInputs),
   listJobs: read(listJobs),

@@ -12,6 +12,7 @@ import { AppError } from '#errors/app-error.ts';
 import { DeniedNetworks } from '#inputs/guarded-request.ts';
 import { guardedPost } from '#jobs/callback-sender.ts';
 import type { Jobs } from '#jobs/jobs.ts';
+import { identitiesOfSigner } from '#jobs/node-identities.ts';
 import { openCluster } from '#jobs/queue/postgres-engine.ts';
 import { type Notification, NotificationListener } from '#jobs/store/postgres/notifications.ts';
 import type { Signers } from '#provenance/signers.ts';
@@ -334,7 +335,11 @@ describe('nodes of which the settings differ', () => {
     const warnings = async (certificate: string): Promise<number> => {
       const log = keptLog();
       const { signer } = inertSigner(AHEAD, certificate);
-      const { close } = await openCluster(url, { config: await nodeWith(url, '/one'), signer, log });
+      const { close } = await openCluster(url, {
+        config: await nodeWith(url, '/one'),
+        identities: identitiesOfSigner(signer),
+        log,
+      });
       t.after(close);
       return log.lines.filter(({ level }) => level === 'warn').length;
     };

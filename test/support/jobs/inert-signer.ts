@@ -25,7 +25,7 @@ export function inertSigner(notAfter: Date, certificate = 'certificate'): InertS
 }
 
 /** An identity as a signer process describes it. */
-function describedIdentity(notAfter: Date, certificate: string): IdentityDescription {
+export function describedIdentity(notAfter: Date, certificate: string): IdentityDescription {
   return {
     name: 'default',
     tsaUrls: [],

@@ -5,7 +5,7 @@ import { ANY_PRIORITIES } from '#jobs/store/priority.ts';
 
 /** A filter that leaves nothing out. */
 export const ALL_JOBS: LeaseFilter = {
-  ...{ onlyJobs: null, withoutJobs: [], withoutCallers: [], withoutDependencies: [] },
+  ...{ onlyJobs: null, withoutJobs: [], withoutCallers: [], withoutDependencies: [], onlySigners: null },
   overdueBefore: new Date(0).toISOString(),
 };
 

@@ -9,7 +9,7 @@ export const IDLE_NODE: NodeState = {
   workerProcesses: 0,
   queueCapacity: 100,
   away: [],
-  identityEndsAtMs: null,
+  identities: [],
   otherNodes: [],
 };
 

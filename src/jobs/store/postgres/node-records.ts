@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { DEFAULT_IDENTITY } from '#config/identities.ts';
 import { POSTGRES_NOW_MS } from '../dialect.ts';
 import type { Database } from '../tables.ts';
 import { ADVISORY_LOCKS } from './advisory-locks.ts';
@@ -7,16 +8,28 @@ import { ADVISORY_LOCKS } from './advisory-locks.ts';
 export interface NodeSettings {
   /** Roots of outputs by their configuration keys. */
   readonly outputRoots: Readonly<Record<string, string>>;
-  /** Signing identity; null on nodes that do not sign. */
+  /** The default identity, for nodes of releases that have one; null on nodes that do not sign, or cannot use it. */
   readonly identity: NodeIdentity | null;
+  /** The identities that the node can use, by name; absent on nodes of releases that have one. */
+  readonly identities?: Readonly<Record<string, NodeIdentity>>;
 }
 
-/** The signing identity of a node. */
+/** A signing identity of a node. */
 export interface NodeIdentity {
   readonly subject: string;
   readonly certificateSha256: string;
   /** As in ISO 8601; absent on nodes of releases that do not record it. */
   readonly notAfter?: string;
+}
+
+export interface NamedIdentity extends NodeIdentity {
+  readonly name: string;
+}
+
+/** Returns the identities that a node can use. */
+export function identitiesIn({ identity, identities }: NodeSettings): readonly NamedIdentity[] {
+  const byName = identities ?? (identity === null ? {} : { [DEFAULT_IDENTITY]: identity });
+  return Object.entries(byName).map(([name, one]) => ({ name, ...one }));
 }
 
 /** A node that shares the database. */
