@@ -5,6 +5,7 @@ import type { Config } from '#config/config.ts';
 import { defaultIdentityOf } from '#config/identities.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Dependency, DependencyProbes } from '#jobs/dependencies.ts';
+import { type NodeIdentities, problemOfIdentity } from '#jobs/node-identities.ts';
 import { probeBuckets, probeInputBucket } from '#outputs/s3-tasks.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import { probeSigning } from '#provenance/probe-signing.ts';
@@ -21,18 +22,23 @@ const TIME_STAMP_INTERVAL_MS = 5 * 60_000;
 
 interface Parts {
   readonly config: Config;
+  /** Returns the configuration in force, where a reload may replace keys of it. */
+  readonly configNow?: () => Config;
+  /** The identities of this node; undefined where it signs nothing. */
+  readonly identities?: NodeIdentities | undefined;
   readonly launcher: Launcher;
   readonly signer?: Signers;
 }
 
 /** Returns how the service finds out whether its dependencies work, in child processes. To be called at the start. */
-export function createDependencyProbes({ config, launcher, signer }: Parts): DependencyProbes {
-  const { input_resolvers: inputs, output_sinks: outputs, jobs, signing } = config;
+export function createDependencyProbes(parts: Parts): DependencyProbes {
+  const { config, launcher } = parts;
+  const { input_resolvers: inputs, output_sinks: outputs, jobs } = config;
   const folders = new FolderProbes(launcher);
   const mounts = new Set((inputs.local.roots ?? []).filter(isMountPoint));
-  const { tsa_url: urls, tsa_timeout_ms: timeoutMs } = signing;
 
-  const use = async ({ kind, name = '' }: Dependency): Promise<string | null> => {
+  const use = async (dependency: Dependency): Promise<string | null> => {
+    const { kind, name = '' } = dependency;
     switch (kind) {
       case 'input_folder':
         return folders.problemOf({ folder: name, write: false, wasMounted: mounts.has(name) });
@@ -53,11 +59,8 @@ export function createDependencyProbes({ config, launcher, signer }: Parts): Dep
       case 'operation':
         return null;
       case 'signer':
-        return signer === undefined ? null : probeSigning(signer, defaultIdentityOf(config));
       case 'time_stamp_authority':
-        return signer === undefined
-          ? null
-          : probeSigning(signer, defaultIdentityOf(config), { urls, timeoutMs, isRequired: true });
+        return problemOfSigning(dependency, parts);
     }
   };
   return {
@@ -72,6 +75,20 @@ export function createDependencyProbes({ config, launcher, signer }: Parts): Dep
     },
     minPauseMs: ({ kind }) => (kind === 'time_stamp_authority' ? TIME_STAMP_INTERVAL_MS : 0),
   };
+}
+
+/** Signs with an identity; or gets a time-stamp of its authorities, or of those that identities share. */
+async function problemOfSigning({ kind, name }: Dependency, parts: Parts): Promise<string | null> {
+  const { config, launcher, signer, identities, configNow = () => config } = parts;
+  if (signer === undefined || identities === undefined) return null;
+  const { signing } = configNow();
+  const identity = name ?? defaultIdentityOf({ signing });
+  if (kind === 'signer') {
+    const problem = problemOfIdentity(identity, identities);
+    return problem === null ? probeSigning(signer, launcher, null) : problem.message;
+  }
+  const urls = (name === undefined ? undefined : signing.identities[name]?.tsa_url) ?? signing.tsa_url;
+  return probeSigning(signer, launcher, { urls, timeoutMs: signing.tsa_timeout_ms, isRequired: true });
 }
 
 /** Tells whether another file system is mounted at a path than above it. */

@@ -27,6 +27,7 @@ import { Telemetry, type Tracing } from '#telemetry/telemetry.ts';
 import { clearStagings } from './clear-stagings.ts';
 import { createDependencyProbes } from './dependency-probes.ts';
 import { prepareLauncher } from './prepare-launcher.ts';
+import { Reloads } from './reload.ts';
 import { requireFolders } from './service-folders.ts';
 
 /** The time that running inputs get on shutdown. Inputs that have not finished by then are run again at the next start. */
@@ -93,19 +94,26 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
       disks: () => freeSpace.now(),
       version: RELEASE.version,
       operations: operations.map(({ name }) => name),
-      callers: config.auth.tokens.map(({ caller }) => caller),
+      callers: () => reloads.config.auth.tokens.map(({ caller }) => caller),
     },
     tracing,
   );
-  const identities = signer && identitiesOfSigner(signer);
+  const identities = signer && { ...identitiesOfSigner(signer), reload: async () => undefined };
+  const configNow = () => reloads.config;
+  const reloads: Reloads = new Reloads({
+    ...{ config, identities, trust, log },
+    load: () => loadConfig({ env: process.env, cwd: process.cwd() }),
+    identitiesChanged: () => jobs.identitiesChanged(),
+  });
   const deniedNetworks = new DeniedNetworks(config.input_resolvers.http.deny_networks);
-  const jobs = new Jobs({
+  const jobs: Jobs = new Jobs({
     config,
+    configNow,
     workerEntry,
     launcher,
     trust,
     ...(signer && { signer }),
-    probes: createDependencyProbes({ config, launcher, ...(signer && { signer }) }),
+    probes: createDependencyProbes({ config, configNow, launcher, identities, ...(signer && { signer }) }),
     log,
     telemetry,
     ...(config.callbacks.secret !== undefined && { post: guardedPost(deniedNetworks) }),
@@ -120,7 +128,8 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
   const { checkAssertions, close: closeAssertionChecker } = createAssertionChecker({ launcher });
   try {
     const server = await createHttpServer({
-      ...{ config, jobs, operations, checkAssertions, telemetry, logger, log, trust },
+      ...{ config, configNow, jobs, operations, checkAssertions, telemetry, logger, log, trust },
+      reload: (by) => reloads.reload(by),
       ...(identities && { identities }),
     });
     stopOnSignals(logger, async () => {
@@ -131,6 +140,7 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
       trust.close();
     });
     await listen(server, config);
+    reloadOnSignal(reloads);
     const [address] = server.addresses();
     logger.info({ version: RELEASE.version, address }, `${RELEASE.product} is ready`);
     if (process.stdout.isTTY && typeof address === 'object') process.stdout.write(welcome(config, address));
@@ -150,6 +160,15 @@ async function startTracing(config: Config, log: Log): Promise<Tracing | null> {
     endpoint,
     service,
     failed: (problem) => log.warn({ dependency: 'otlp_endpoint', problem }, 'traces could not be exported'),
+  });
+}
+
+/** Reloads on SIGHUP, but at a terminal: there it says that the terminal was closed. */
+function reloadOnSignal(reloads: Reloads): void {
+  if (process.stdout.isTTY) return;
+  process.on('SIGHUP', () => {
+    // The log has the cause.
+    reloads.reload({ signal: 'SIGHUP' }).catch(() => undefined);
   });
 }
 

@@ -32,6 +32,7 @@ export const apiErrorResponse = z
           .readonly()
           .exactOptional()
           .describe('The identities that the caller may sign with. Only where another was asked for.'),
+        cause: z.string().exactOptional().describe('The reason for which a configuration cannot be reloaded.'),
         problems: z
           .array(problem)
           .max(MAX_PROBLEMS)

@@ -152,6 +152,45 @@ export const configuration = z
   });
 export type ShownConfig = z.infer<typeof configuration>;
 
+export const reloadResponse = z
+  .object({
+    identities: z
+      .array(shownIdentity)
+      .readonly()
+      .exactOptional()
+      .describe('The identities in force; absent where the node signs nothing.'),
+    tokens: z.int().min(0).describe('The number of tokens in force.'),
+    callers: z.array(z.string()).readonly().describe('The callers whose identities are restricted.'),
+    trust_lists: z.array(z.string()).readonly().describe('The names of the trust lists in force.'),
+    needs_restart: z
+      .array(z.string())
+      .readonly()
+      .describe('Other keys of the configuration that were changed since the start: they take effect with a restart.'),
+  })
+  .meta({
+    id: 'ReloadResponse',
+    description: 'The reloaded configuration, as far as it is in force.',
+    examples: [
+      {
+        identities: [
+          {
+            name: 'news',
+            kind: 'configured',
+            key_kind: 'pem',
+            subject: 'CN=Example signer,O=Example Broadcasting',
+            algorithm: 'ES256',
+            not_after: '2027-11-21T10:00:00.000Z',
+          },
+        ],
+        tokens: 3,
+        callers: ['newsroom'],
+        trust_lists: ['C2PA-TRUST-LIST'],
+        needs_restart: ['worker.queue_capacity'],
+      },
+    ],
+  });
+export type ReloadResponse = z.infer<typeof reloadResponse>;
+
 const namedList = z.object({
   name: z.string().describe('The name of its file, without the extension.'),
   pem: z.string().describe('Its certificates.'),

@@ -34,9 +34,11 @@ import {
   addHealthRoute,
   addMetrics,
   addReadinessRoute,
+  addReloadRoute,
   addSessionRoutes,
   addTrustListsRoute,
   addWatermarkRoutes,
+  type Reload,
 } from './routes/service-routes.ts';
 import { addOperationRoutes } from './routes/submission-routes.ts';
 
@@ -88,6 +90,7 @@ interface HttpServerParts {
   /** The signing identities of this node; none where it only takes jobs. */
   readonly identities?: NodeIdentities;
   readonly trust: TrustSource;
+  readonly reload: Reload;
 }
 
 /**
@@ -123,6 +126,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
   addHealthRoute(app, jobs);
   addReadinessRoute(app, jobs);
   addConfigurationRoute(app, configNow, parts.identities ?? null);
+  addReloadRoute(app, parts.reload);
   addTrustListsRoute(app, parts.trust);
   addWatermarkRoutes(app);
   if (config.server.docs) addDocuments(app);

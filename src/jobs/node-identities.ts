@@ -1,6 +1,6 @@
 import type { Config } from '#config/config.ts';
 import type { ShownIdentity } from '#contract/service.ts';
-import type { AppError } from '#errors/app-error.ts';
+import { AppError } from '#errors/app-error.ts';
 import { algorithmName } from '#provenance/algorithm-name.ts';
 import type { SignerSupervisor } from '#provenance/signer-supervisor.ts';
 import type { IdentityDescription } from '#provenance/signing-identity.ts';
@@ -53,4 +53,19 @@ export function shownIdentity(identity: IdentityDescription, config: Config): Sh
 
 function keyKindIn({ signing }: Config, name: string): Pick<ShownIdentity, 'key_kind'> {
   return { key_kind: signing.identities[name]?.signer.type ?? 'pem' };
+}
+
+/** Returns the error of inputs whose identity this node cannot use; null where it can. */
+export function problemOfIdentity(identity: string, own: NodeIdentities): AppError | null {
+  if (own.identityOf(identity) !== null) return null;
+  const error = own.away.get(identity);
+  return error === undefined ? absentError(identity) : awayError(identity, error);
+}
+
+export function awayError(identity: string, { message }: AppError): AppError {
+  return new AppError('IDENTITY_AWAY', { identity, problem: message.replace(/\.$/, '') });
+}
+
+export function absentError(identity: string): AppError {
+  return new AppError('IDENTITY_ABSENT', { identity });
 }

@@ -28,27 +28,15 @@ const MAX_LIST_BYTES = 16 * 1024 * 1024;
  * a change that cannot be used the lists stay as they were.
  */
 export class TrustStore implements TrustSource {
-  readonly #options: TrustStoreOptions;
+  readonly #options: Omit<TrustStoreOptions, 'settings'>;
   readonly #listeners: ((lists: TrustLists) => void)[] = [];
-  readonly #watch: FileWatch | undefined;
+  #watch: FileWatch | undefined;
   #current: TrustLists;
 
-  private constructor(options: TrustStoreOptions, lists: TrustLists, usedState: string) {
+  private constructor({ settings, ...options }: TrustStoreOptions, lists: TrustLists, usedState: string) {
     this.#options = options;
     this.#current = lists;
-    const { settings, log, pollIntervalMs } = options;
-    if (settings.anchors.length + settings.tsa_anchors.length === 0) return;
-    this.#watch = new FileWatch({
-      stateOf: () => stateOf(settings),
-      usedState,
-      reload: () => this.#reload(),
-      refused: (error) => {
-        const fields = error instanceof AppError ? { reason: error.reason, ...error.details } : { err: error };
-        log.warn(fields, 'changed trust lists cannot be used; the old ones stay');
-      },
-      maxAttempts: 1,
-      pollIntervalMs,
-    });
+    this.#watch = this.#watchFiles(settings, usedState);
   }
 
   /** Reads the lists. Throws `TRUST_LIST_UNUSABLE` for a file that cannot be read, or holds anything that is no certificate. */
@@ -72,11 +60,40 @@ export class TrustStore implements TrustSource {
     this.#watch?.close();
   }
 
-  async #reload(): Promise<boolean> {
-    this.#current = await readLists(this.#options.settings);
-    this.#options.log.info(namesOf(this.#current), 'trust lists reloaded');
-    for (const listener of this.#listeners) listener(this.#current);
-    return true;
+  /** Reads the lists of other places. Returns a function that puts them into force. Throws as `open` does. */
+  async prepare(settings: TrustSettings): Promise<() => void> {
+    const usedState = await stateOf(settings);
+    const lists = await readLists(settings);
+    return () => {
+      this.#watch?.close();
+      this.#watch = this.#watchFiles(settings, usedState);
+      this.#replace(lists);
+    };
+  }
+
+  #watchFiles(settings: TrustSettings, usedState: string): FileWatch | undefined {
+    const { log, pollIntervalMs } = this.#options;
+    if (settings.anchors.length + settings.tsa_anchors.length === 0) return undefined;
+    return new FileWatch({
+      stateOf: () => stateOf(settings),
+      usedState,
+      reload: async () => {
+        this.#replace(await readLists(settings));
+        return true;
+      },
+      refused: (error) => {
+        const fields = error instanceof AppError ? { reason: error.reason, ...error.details } : { err: error };
+        log.warn(fields, 'changed trust lists cannot be used; the old ones stay');
+      },
+      maxAttempts: 1,
+      pollIntervalMs,
+    });
+  }
+
+  #replace(lists: TrustLists): void {
+    this.#current = lists;
+    this.#options.log.info(namesOf(lists), 'trust lists reloaded');
+    for (const listener of this.#listeners) listener(lists);
   }
 }
 

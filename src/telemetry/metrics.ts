@@ -27,7 +27,7 @@ export interface MetricsSources {
   readonly version: string;
   readonly operations: readonly string[];
   /** Names of those who may use the service; jobs of others are counted together. */
-  readonly callers?: readonly string[];
+  readonly callers?: () => readonly string[];
 }
 
 /**
@@ -78,7 +78,6 @@ export class Metrics {
     'operation',
   ]);
   readonly #jobsOf = this.#callerCounter('caller_jobs_ended_total', 'Jobs of a caller that have ended.', ['status']);
-  readonly #callers: ReadonlySet<string>;
 
   readonly #unfinished = this.#gauge('inputs', 'Inputs that have not ended, of all nodes.', ['state']);
   readonly #waiting = this.#gauge(
@@ -117,7 +116,6 @@ export class Metrics {
 
   constructor(sources: MetricsSources) {
     this.#sources = sources;
-    this.#callers = new Set(sources.callers);
     collectDefaultMetrics({ register: this.#registry });
     this.#build.set({ version: sources.version, node_version: process.version }, 1);
     this.#startSeries(sources);
@@ -195,7 +193,7 @@ export class Metrics {
 
   /** Names that are no longer configured share a label, so that labels stay few. */
   #callerLabel(caller: string): string {
-    return this.#callers.has(caller) ? caller : OTHER_CALLER;
+    return this.#sources.callers?.().includes(caller) ? caller : OTHER_CALLER;
   }
 
   #showStore({ works, inputs, oldestWaitSeconds, callbacksWaiting, inputsWaitingFor }: StoreState): void {
@@ -228,7 +226,8 @@ export class Metrics {
     }
   }
 
-  #startSeries({ operations, callers = [] }: MetricsSources): void {
+  #startSeries({ operations, callers: configured = () => [] }: MetricsSources): void {
+    const callers = configured();
     const operation = operations;
     start(this.#submitted, { operation, form: ['async', 'sync'] });
     start(this.#jobs, { operation, status: JOB_ENDS });

@@ -9,7 +9,7 @@ import { createLogger } from '#telemetry/logger.ts';
 import type { Tracing } from '#telemetry/telemetry.ts';
 import { configFor, SCRIPTED_WORKER, type Scope, shared, startedJobs, until } from '../support/jobs/test-jobs.ts';
 import { telemetryOf } from '../support/jobs/test-telemetry.ts';
-import { trial } from '../support/servers/serve.ts';
+import { noReload, trial } from '../support/servers/serve.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** A server over the real jobs, whose workers do what an input's path says. */
@@ -47,7 +47,7 @@ export async function serveJobs(t: Scope, options: JobServerOptions = {}): Promi
   const logged: string[] = [];
   const logger = createLogger({ LOG_LEVEL: 'debug' }, { write: (line: string) => void logged.push(line) });
   const telemetry = telemetryOf(() => jobs, tracing);
-  const live = configNow === undefined ? {} : { configNow };
+  const live = { ...(configNow !== undefined && { configNow }) };
   const jobs = await startedJobs(t, {
     ...{ config, workerEntry: SCRIPTED_WORKER, telemetry, log: logger },
     ...live,
@@ -59,6 +59,7 @@ export async function serveJobs(t: Scope, options: JobServerOptions = {}): Promi
     ...{ config, jobs, operations, checkAssertions, telemetry, trust },
     ...{ logger, log: logger },
     ...live,
+    reload: noReload,
   });
   t.after(async () => void (await app.close()));
   const base = await app.listen({ host: '127.0.0.1', port: 0 });

@@ -190,7 +190,10 @@ describe('inputs that meet an outage', () => {
     const { job_id: other } = await jobs.submit({ ...scripts(['progress 1']), operation: 'verify' });
     assert.equal((await ended(jobs, other)).status, 'succeeded');
     const [waiting] = (await jobs.find(jobId))?.waiting_for ?? [];
-    assert.deepEqual([waiting?.dependency, waiting?.inputs, waiting?.reason], ['signer:default', 20, 'SIGNATURE_FAILED']);
+    assert.deepEqual(
+      [waiting?.dependency, waiting?.inputs, waiting?.reason],
+      ['signer:default', 20, 'SIGNATURE_FAILED'],
+    );
     assert.deepEqual((await jobs.state()).inputsWaitingFor, { signer: 20 });
     assert.deepEqual(jobs.nodeState().away, ['signer']);
     rmSync(marker);

@@ -58,7 +58,7 @@ describe('metrics', () => {
   });
 
   test('have every series with known labels from the start', async () => {
-    const samples = samplesOf(await metricsWith({ callers: ['newsroom'] }).render());
+    const samples = samplesOf(await metricsWith({ callers: () => ['newsroom'] }).render());
     for (const name of [
       'jobs_ended_total{operation="verify",status="failed"}',
       'jobs_submitted_total{operation="verify",form="sync"}',
@@ -91,7 +91,10 @@ describe('metrics', () => {
       node: () => ({
         ...IDLE_NODE,
         away: ['signer'],
-        identityEndsAtMs: Date.now() + 3_600_000,
+        identities: [
+          { name: 'news', endsAtMs: Date.now() + 3_600_000 },
+          { name: 'sport', endsAtMs: null },
+        ],
         otherNodes: [
           { name: 'one', isAlive: true, seenAtMs: 5_000 },
           { name: 'two', isAlive: false, seenAtMs: 1_000 },
@@ -105,7 +108,7 @@ describe('metrics', () => {
     assert.equal(samples.get('attestream_disk_free_bytes{folder="outputs"}'), 10);
     assert.equal(samples.get('attestream_disk_size_bytes{folder="outputs"}'), 100);
     assert.equal(Number.isNaN(samples.get('attestream_disk_free_bytes{folder="scratch"}')), true);
-    const remaining = samples.get('attestream_identity_remaining_seconds') ?? 0;
+    const remaining = samples.get('attestream_identity_remaining_seconds{identity="news"}') ?? 0;
     assert.ok(remaining > 0 && remaining <= 3_600, String(remaining));
     assert.equal(samples.get('attestream_nodes{state="alive"}'), 2);
     assert.equal(samples.get('attestream_nodes{state="lost"}'), 1);
@@ -142,7 +145,7 @@ describe('metrics', () => {
   });
 
   test('count the jobs of callers that are known, and those of others together, where that is asked for', async () => {
-    const metrics = metricsWith({ callers: ['newsroom'] });
+    const metrics = metricsWith({ callers: () => ['newsroom'] });
     for (const caller of ['newsroom', 'gone', 'long-gone', null]) metrics.jobFinished(jobReport({ caller }));
     const samples = samplesOf(await metrics.render());
     assert.equal(samples.get('attestream_caller_jobs_ended_total{caller="newsroom",status="succeeded"}'), 1);

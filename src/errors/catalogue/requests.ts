@@ -77,7 +77,12 @@ export const requestErrors = {
   ),
   ADMIN_NEEDED: entry<object>(
     'NOT_FOUND',
-    () => 'The configuration is shown to admins only: ask with a token that has "admin": true in auth.tokens.',
+    () =>
+      'The configuration is shown to admins only, and reloaded for them: ask with a token that has "admin": true in auth.tokens.',
+  ),
+  RELOAD_REFUSED: entry<{ cause: string; problem: string }>(
+    'VALIDATION_FAILED',
+    ({ problem }) => `The configuration cannot be reloaded, and everything stays as it was. ${problem}`,
   ),
   INPUTS_NOT_BROWSABLE: entry<object>(
     'NOT_FOUND',

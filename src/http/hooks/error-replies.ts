@@ -103,8 +103,9 @@ function detailsOf(error: AppError): ApiErrorResponse['error']['details'] {
 }
 
 /** Returns the details that callers see as fields of their own. */
-function shownDetails({ details }: AppError): Pick<ApiErrorResponse['error']['details'], 'identities'> {
-  return 'identities' in details ? { identities: details.identities } : {};
+function shownDetails({ details }: AppError): Pick<ApiErrorResponse['error']['details'], 'identities' | 'cause'> {
+  const { identities, cause } = details as Pick<ApiErrorResponse['error']['details'], 'identities' | 'cause'>;
+  return { ...(identities !== undefined && { identities }), ...(cause !== undefined && { cause }) };
 }
 
 /** Returns the location of an error as responses and log lines state it. */

@@ -2,7 +2,15 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { type Config, shownConfig } from '#config/config.ts';
 import { defaultIdentityOf } from '#config/identities.ts';
-import { configuration, readiness, type ShownConfig, type ShownTrustLists, trustLists } from '#contract/service.ts';
+import {
+  configuration,
+  type ReloadResponse,
+  readiness,
+  reloadResponse,
+  type ShownConfig,
+  type ShownTrustLists,
+  trustLists,
+} from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
 import { usableIdentities } from '#jobs/identities.ts';
 import type { Jobs } from '#jobs/jobs.ts';
@@ -101,6 +109,35 @@ function identitiesInForce(own: NodeIdentities, config: Config): Pick<ShownConfi
     identities: shownIdentities(own, config),
   };
 }
+
+/** Adds the reload of the configuration, for admins. */
+export function addReloadRoute(app: FastifyInstance, reload: Reload): void {
+  const answer = async ({ caller }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    if (!caller.isAdmin) throw new AppError('ADMIN_NEEDED', {});
+    return await reply.send(await reload({ caller: caller.name }));
+  };
+  app.route({
+    method: 'POST',
+    url: '/v2/reload',
+    schema: {
+      operationId: 'reload',
+      summary: 'Reload the configuration',
+      description:
+        'Reads the configuration of this node again, and puts its identities, `auth.tokens`, `auth.callers` and trust lists into force. Inputs that run finish with what they began with; those that wait take what is in force when they start. A configuration that cannot be used changes nothing: the error says why. For admins, and for everybody where no tokens are set. SIGHUP does the same.',
+      tags: ['Service'],
+      response: {
+        200: ok(reloadResponse, 'The configuration is in force.'),
+        ...errorResponses([400, 401, 403, 404, 405, 500, 503]),
+      },
+    },
+    // Answered before a body is read: none is needed.
+    onRequest: answer,
+    handler: answer,
+  });
+}
+
+/** Reloads the configuration in the name of a caller. */
+export type Reload = (by: { readonly caller: string | null }) => Promise<ReloadResponse>;
 
 /** Adds the trust lists, so that a browser judges signers as this service does. */
 export function addTrustListsRoute(app: FastifyInstance, trust: TrustSource): void {

@@ -1,6 +1,6 @@
-import { AppError } from '#errors/app-error.ts';
+import type { AppError } from '#errors/app-error.ts';
 import { dependencyOf, idOf, SIGNER } from '../dependencies.ts';
-import type { NodeIdentities } from '../node-identities.ts';
+import { absentError, awayError, type NodeIdentities } from '../node-identities.ts';
 import type { JobEngine } from '../queue/job-queue.ts';
 import type { JobStore } from '../store/job-store.ts';
 import type { Outages } from './outages.ts';
@@ -81,19 +81,4 @@ export class AbsentIdentities {
 
 function usableNow(own: NodeIdentities | null): string {
   return (own?.identities ?? []).map(({ name }) => name).join();
-}
-
-/** Returns the error of inputs whose identity this node cannot use; null where it can. */
-export function problemOfIdentity(identity: string, own: NodeIdentities): AppError | null {
-  if (own.identityOf(identity) !== null) return null;
-  const error = own.away.get(identity);
-  return error === undefined ? absentError(identity) : awayError(identity, error);
-}
-
-function awayError(identity: string, { message }: AppError): AppError {
-  return new AppError('IDENTITY_AWAY', { identity, problem: message.replace(/\.$/, '') });
-}
-
-function absentError(identity: string): AppError {
-  return new AppError('IDENTITY_ABSENT', { identity });
 }

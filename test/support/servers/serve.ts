@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import { loadConfig } from '#config/load-config.ts';
 import { type ApiErrorResponse, apiErrorResponse } from '#contract/error.ts';
 import { createHttpServer } from '#http/http-server.ts';
+import type { Reload } from '#http/routes/service-routes.ts';
 import { operations } from '#operations/registry.ts';
 import { createAssertionChecker } from '#provenance/assertion-checker.ts';
 import { TrustStore } from '#provenance/trust-store.ts';
@@ -26,6 +27,9 @@ export interface TestServer {
 /** One for all servers of a test file: its process is started by the first assertion. A check may take long on a slow host. */
 export const trial = createAssertionChecker({ budgets: { timeMs: 600_000, memoryBytes: 1024 ** 3 } });
 
+/** Reloads nothing. */
+export const noReload: Reload = async () => ({ tokens: 0, callers: [], trust_lists: [], needs_restart: [] });
+
 /** Starts a server; `env` holds `SERVICE__SECTION__KEY` variables. The system chooses its port where no address is given. */
 export async function serve(
   env: NodeJS.ProcessEnv = {},
@@ -41,6 +45,7 @@ export async function serve(
   const app = await createHttpServer({
     ...{ config, jobs, operations, checkAssertions, telemetry, trust },
     ...{ logger, log: logger },
+    reload: noReload,
   });
   const base = await app.listen(address);
   return {
