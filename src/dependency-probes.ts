@@ -5,7 +5,6 @@ import type { Config } from '#config/config.ts';
 import { defaultIdentityOf } from '#config/identities.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Dependency, DependencyProbes } from '#jobs/dependencies.ts';
-import { type NodeIdentities, problemOfIdentity } from '#jobs/node-identities.ts';
 import { probeBuckets, probeInputBucket } from '#outputs/s3-tasks.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import { probeSigning } from '#provenance/probe-signing.ts';
@@ -24,8 +23,6 @@ interface Parts {
   readonly config: Config;
   /** Returns the configuration in force, where a reload may replace keys of it. */
   readonly configNow?: () => Config;
-  /** The identities of this node; undefined where it signs nothing. */
-  readonly identities?: NodeIdentities | undefined;
   readonly launcher: Launcher;
   readonly signer?: Signers;
 }
@@ -77,18 +74,16 @@ export function createDependencyProbes(parts: Parts): DependencyProbes {
   };
 }
 
-/** Signs with an identity; or gets a time-stamp of its authorities, or of those that identities share. */
+/** Signs with an identity, with a time-stamp of its authorities where it is about those. */
 async function problemOfSigning({ kind, name }: Dependency, parts: Parts): Promise<string | null> {
-  const { config, launcher, signer, identities, configNow = () => config } = parts;
-  if (signer === undefined || identities === undefined) return null;
+  const { config, signer, configNow = () => config } = parts;
+  if (signer === undefined) return null;
   const { signing } = configNow();
   const identity = name ?? defaultIdentityOf({ signing });
-  if (kind === 'signer') {
-    const problem = problemOfIdentity(identity, identities);
-    return problem === null ? probeSigning(signer, launcher, null) : problem.message;
-  }
-  const urls = (name === undefined ? undefined : signing.identities[name]?.tsa_url) ?? signing.tsa_url;
-  return probeSigning(signer, launcher, { urls, timeoutMs: signing.tsa_timeout_ms, isRequired: true });
+  if (kind === 'signer') return probeSigning(signer, identity);
+  const own = name === undefined ? undefined : signing.identities[name]?.tsa_url;
+  const urls = own ?? signing.tsa_url;
+  return probeSigning(signer, identity, { urls, timeoutMs: signing.tsa_timeout_ms, isRequired: true });
 }
 
 /** Tells whether another file system is mounted at a path than above it. */

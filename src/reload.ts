@@ -5,14 +5,9 @@ import type { ReloadResponse } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import { type NodeIdentities, shownIdentities } from '#jobs/node-identities.ts';
+import type { Signers } from '#provenance/signers.ts';
 import type { TrustStore } from '#provenance/trust-store.ts';
 import type { Log } from '#telemetry/logger.ts';
-
-/** The identities of a node that signs, which can be replaced. */
-export interface ReloadableIdentities extends NodeIdentities {
-  /** Puts other identities into force, all or none. Throws an AppError; then the old ones stay. */
-  reload(config: Config): Promise<void>;
-}
 
 interface ReloadsParts {
   /** The configuration of the start. */
@@ -20,7 +15,7 @@ interface ReloadsParts {
   /** Reads the configuration again. */
   readonly load: () => Promise<Config>;
   /** Undefined on a node that only takes jobs. */
-  readonly identities: ReloadableIdentities | undefined;
+  readonly identities: (NodeIdentities & Pick<Signers, 'reload'>) | undefined;
   readonly trust: Pick<TrustStore, 'prepare' | 'current'>;
   /** Called when other identities are in force. */
   readonly identitiesChanged: Jobs['identitiesChanged'];

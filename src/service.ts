@@ -14,7 +14,6 @@ import { createHttpServer } from '#http/http-server.ts';
 import { DeniedNetworks } from '#inputs/guarded-request.ts';
 import { guardedPost } from '#jobs/callback-sender.ts';
 import { Jobs } from '#jobs/jobs.ts';
-import { identitiesOfSigner } from '#jobs/node-identities.ts';
 import { operations } from '#operations/registry.ts';
 import { probeBuckets } from '#outputs/s3-tasks.ts';
 import type { Launcher } from '#processes/launcher.ts';
@@ -98,10 +97,9 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
     },
     tracing,
   );
-  const identities = signer && { ...identitiesOfSigner(signer), reload: async () => undefined };
   const configNow = () => reloads.config;
   const reloads: Reloads = new Reloads({
-    ...{ config, identities, trust, log },
+    ...{ config, identities: signer, trust, log },
     load: () => loadConfig({ env: process.env, cwd: process.cwd() }),
     identitiesChanged: () => jobs.identitiesChanged(),
   });
@@ -113,7 +111,7 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
     launcher,
     trust,
     ...(signer && { signer }),
-    probes: createDependencyProbes({ config, configNow, launcher, identities, ...(signer && { signer }) }),
+    probes: createDependencyProbes({ config, configNow, launcher, ...(signer && { signer }) }),
     log,
     telemetry,
     ...(config.callbacks.secret !== undefined && { post: guardedPost(deniedNetworks) }),
@@ -124,13 +122,14 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
       process.exit(1);
     },
   });
+  signer?.onRenewal(() => void jobs.identitiesChanged());
   await jobs.start();
   const { checkAssertions, close: closeAssertionChecker } = createAssertionChecker({ launcher });
   try {
     const server = await createHttpServer({
       ...{ config, configNow, jobs, operations, checkAssertions, telemetry, logger, log, trust },
       reload: (by) => reloads.reload(by),
-      ...(identities && { identities }),
+      ...(signer && { identities: signer }),
     });
     stopOnSignals(logger, async () => {
       await server.close();

@@ -19,6 +19,13 @@ const awayDependency = z
 
 const keyKind = z.enum(['pem', 'pkcs11', 'http', 'vault', 'aws_kms', 'development']);
 
+const credential = {
+  key_kind: keyKind.describe('Where its private key is: `signer.type`.'),
+  subject: z.string().exactOptional().describe('The subject of its certificate.'),
+  algorithm: z.string().exactOptional().describe('As C2PA and COSE name it: `ES256`, `PS256`, `Ed25519`.'),
+  not_after: z.string().exactOptional().describe('When its certificate expires.'),
+};
+
 export const shownIdentity = z
   .object({
     name: z.string().describe('The name of its section in `signing.identities`; `default` where there is none.'),
@@ -26,10 +33,11 @@ export const shownIdentity = z
       .enum(['configured', 'development'])
       .exactOptional()
       .describe('`development`: made by the service itself; nobody has a reason to trust it.'),
-    key_kind: keyKind.describe('Where its private key is: `signer.type`.'),
-    subject: z.string().exactOptional().describe('The subject of its certificate.'),
-    algorithm: z.string().exactOptional().describe('As C2PA and COSE name it: `ES256`, `PS256`, `Ed25519`.'),
-    not_after: z.string().exactOptional().describe('When its certificate expires.'),
+    ...credential,
+    publisher: z
+      .object(credential)
+      .exactOptional()
+      .describe('The credential of its CAWG identity assertions, where it makes some.'),
     away: z
       .object({
         reason: z.string().describe('A stable name of the cause.'),

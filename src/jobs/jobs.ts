@@ -25,7 +25,6 @@ import {
   withRunning,
 } from './job.ts';
 import { JobIds } from './job-ids.ts';
-import { identitiesOfSigner, type NodeIdentities } from './node-identities.ts';
 import { type NodeParts, nodeStateOf, readinessOf } from './node-state.ts';
 import { refuseBeyondOutages } from './outages/refuse-beyond-outages.ts';
 import { StoreStateReader } from './outages/store-state.ts';
@@ -64,8 +63,6 @@ export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signe
   readonly clearStagings?: (attempt?: InputAttempt) => Promise<void>;
   /** Called when the embedded store cannot be used any more (`STORE_LOST`): only a new start opens it again. */
   readonly storeLost?: (error: AppError) => void;
-  /** The identities of this node, where they are not those of `signer`. */
-  readonly identities?: NodeIdentities;
   /** Find out whether dependencies work; without them, all seem to. */
   readonly probes?: DependencyProbes;
   /** Retries inputs that meet an outage a few times, and then fails them, instead of waiting. */
@@ -95,15 +92,12 @@ interface Engine {
 /** Accepts, runs and reports jobs. A job that `submit` resolved with is on disk and survives the process. */
 export class Jobs {
   readonly #options: JobsOptions;
-  readonly #identities: NodeIdentities | undefined;
   readonly #ids = new JobIds();
   #engine: Engine | null = null;
   #stopping = false;
 
   constructor(options: JobsOptions) {
     this.#options = options;
-    const { signer, identities = signer && identitiesOfSigner(signer) } = options;
-    this.#identities = identities;
   }
 
   /**
@@ -128,7 +122,7 @@ export class Jobs {
     if (databaseUrl === undefined) return openSqliteEngine(dataDir, this.#options.log, this.#options.storeLost);
     // The cluster's dependencies take memory, so they are loaded only when a database is configured.
     const { openCluster } = await import('./queue/postgres-engine.ts');
-    return openCluster(databaseUrl, { ...this.#options, identities: this.#identities });
+    return openCluster(databaseUrl, { ...this.#options, identities: this.#options.signer });
   }
 
   /**
@@ -146,7 +140,7 @@ export class Jobs {
     const needs = needsOf(submission, identity, config);
     const { outages } = scheduler;
     await refuseBeyondOutages(needs, { outages, store, capacity: config.worker.queue_capacity });
-    if (identity !== null) await requireValidIdentity(identity, this.#identities, nodes);
+    if (identity !== null) await requireValidIdentity(identity, this.#options.signer, nodes);
     const jobId = this.#ids.next();
     const { caller = null, request } = submission;
     const reservation = scheduler.capacity.reserve(caller, request.inputs.length);
@@ -329,7 +323,7 @@ export class Jobs {
     const { scheduler, pool, nodes = {} } = this.#engine ?? {};
     return {
       config: this.#config,
-      identities: this.#identities,
+      identities: this.#options.signer,
       outages: scheduler?.outages ?? [],
       waiting: scheduler?.capacity.waiting ?? 0,
       running: scheduler?.running ?? 0,
@@ -399,7 +393,7 @@ export class Jobs {
       probes,
       outageHours: config.jobs.outage_hours,
       defaultIdentity: () => defaultIdentityOf(this.#config),
-      identities: this.#identities,
+      identities: this.#options.signer,
       retriesOutages,
       callers: () => this.#config.auth.tokens.map(({ caller }) => caller),
       clearStagings: async (attempt) => clearStagings?.(attempt),

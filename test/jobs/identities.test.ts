@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { signs } from '#contract/job.ts';
+import { JobIds } from '#jobs/job-ids.ts';
 import type { Jobs } from '#jobs/jobs.ts';
+import { openSqliteEngine } from '#jobs/queue/sqlite-queue.ts';
 import { operations } from '#operations/registry.ts';
 import { TestIdentities, withIdentities } from '../support/jobs/test-identities.ts';
 import {
@@ -10,6 +12,7 @@ import {
   ended,
   keptLog,
   linesOf,
+  NO_LOG,
   type Scope,
   scripts,
   startedJobs,
@@ -19,7 +22,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** Jobs of a node that is configured with the identities `news`, its default, and `sport`. */
 async function newsAndSport(t: Scope, folder: string, identities: TestIdentities): Promise<Jobs> {
-  return startedJobs(t, { config: withIdentities(configFor(folder), 'news', 'sport'), identities });
+  return startedJobs(t, { config: withIdentities(configFor(folder), 'news', 'sport'), signer: identities.signer });
 }
 
 const submit = async (jobs: Jobs, script: string, identity: string) =>
@@ -69,7 +72,7 @@ test('a job whose identity no node has is left alone until a node has it', async
   const identities = new TestIdentities('news');
   const log = keptLog();
   const config = withIdentities(configFor(folder), 'news', 'sport');
-  const jobs = await startedJobs(t, { config, identities, log });
+  const jobs = await startedJobs(t, { config, signer: identities.signer, log });
   const held = await submit(jobs, `append ${join(folder, 'log')}`, 'sport');
   await jobs.identitiesChanged();
   const { dependency, reason, message } = (await waiting(jobs, held)) ?? {};
@@ -104,4 +107,22 @@ test('an identity that ended refuses the jobs that need it, and no others', asyn
     details: { identity: 'sport', notAfter: '2020-01-01T00:00:00.000Z' },
   });
   assert.equal((await ended(jobs, await submit(jobs, 'echo', 'news'))).status, 'succeeded');
+});
+
+test('jobs of older releases, which name no identity, sign with the default', async (t) => {
+  const folder = temporaryFolder();
+  const config = withIdentities(configFor(folder), 'news', 'sport');
+  const engine = await openSqliteEngine(folder, NO_LOG);
+  const jobId = new JobIds().next();
+  await engine.store.submitJob({ ...scripts(['echo']), jobId, queuedAt: new Date(), needs: [['signer']] });
+  await engine.close();
+  const sport = new TestIdentities('sport');
+  const jobs = await startedJobs(t, { config, signer: sport.signer });
+  const other = await submit(jobs, 'echo', 'sport');
+  assert.equal((await ended(jobs, other)).status, 'succeeded');
+  const { status, identity } = (await jobs.find(jobId)) ?? {};
+  assert.deepEqual([status, identity], ['queued', 'default']);
+  sport.add('news');
+  await jobs.identitiesChanged();
+  assert.equal((await ended(jobs, jobId)).status, 'succeeded');
 });

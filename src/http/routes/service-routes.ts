@@ -105,7 +105,7 @@ export function addConfigurationRoute(
 function identitiesInForce(own: NodeIdentities, config: Config): Pick<ShownConfig, 'identity' | 'identities'> {
   const usual = own.identityOf(defaultIdentityOf(config));
   return {
-    ...(usual !== null && { identity: shownIdentity(usual, config) }),
+    ...(usual !== null && { identity: shownIdentity(usual) }),
     identities: shownIdentities(own, config),
   };
 }

@@ -12,7 +12,6 @@ import { AppError } from '#errors/app-error.ts';
 import { DeniedNetworks } from '#inputs/guarded-request.ts';
 import { guardedPost } from '#jobs/callback-sender.ts';
 import type { Jobs } from '#jobs/jobs.ts';
-import { identitiesOfSigner } from '#jobs/node-identities.ts';
 import { openCluster } from '#jobs/queue/postgres-engine.ts';
 import { type Notification, NotificationListener } from '#jobs/store/postgres/notifications.ts';
 import type { Signers } from '#provenance/signers.ts';
@@ -337,7 +336,7 @@ describe('nodes of which the settings differ', () => {
       const { signer } = inertSigner(AHEAD, certificate);
       const { close } = await openCluster(url, {
         config: await nodeWith(url, '/one'),
-        identities: identitiesOfSigner(signer),
+        identities: signer,
         log,
       });
       t.after(close);

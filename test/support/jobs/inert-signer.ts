@@ -12,6 +12,8 @@ export function inertSigner(notAfter: Date, certificate = 'certificate'): InertS
   const listeners: (() => void)[] = [];
   const signer = {
     identities: [describedIdentity(notAfter, certificate)],
+    identityOf: (name: string) => signer.identities.find((each) => each.name === name) ?? null,
+    away: new Map(),
     attach: () => ({ allow: () => true }),
     onRenewal: (listener: () => void) => void listeners.push(listener),
   };

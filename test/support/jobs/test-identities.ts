@@ -2,6 +2,7 @@ import type { Config } from '#config/config.ts';
 import { configSchema } from '#config/config-schema.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { NodeIdentities } from '#jobs/node-identities.ts';
+import type { Signers } from '#provenance/signers.ts';
 import { describedIdentity } from './inert-signer.ts';
 
 const YEAR_MS = 365 * 24 * 3_600_000;
@@ -25,6 +26,19 @@ export class TestIdentities implements NodeIdentities {
 
   constructor(...names: string[]) {
     this.identities = names.map(described);
+  }
+
+  /** A signer without a process that has them. */
+  get signer(): Signers {
+    return this as unknown as Signers;
+  }
+
+  attach() {
+    return { allow: () => true };
+  }
+
+  onRenewal(): void {
+    // A test says when they have changed.
   }
 
   identityOf(name: string) {

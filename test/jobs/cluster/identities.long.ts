@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import type { Config } from '#config/config.ts';
+import { createJobsDatabase } from '../../support/jobs/jobs-database.ts';
+import { TestIdentities, withIdentities } from '../../support/jobs/test-identities.ts';
+import { ended, nodeConfig, scripts, startedJobs, until } from '../../support/jobs/test-jobs.ts';
+import { startPostgres } from '../../support/servers/postgres-server.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+
+const server = await startPostgres({ after });
+
+test('nodes lease only inputs whose identity they have, and tell of one that none has', async (t) => {
+  const url = await createJobsDatabase(server);
+  const start = (role: Config['jobs']['role'], ...names: string[]) =>
+    startedJobs(t, {
+      config: withIdentities(nodeConfig(temporaryFolder(), url, { role }), 'news', 'sport'),
+      ...(names.length > 0 && { signer: new TestIdentities(...names).signer }),
+    });
+  const api = await start('api');
+  const news = await start('worker', 'news');
+  const submit = async (identity: string) => (await api.submit(scripts(['progress 1'], { identity }))).job_id;
+  const held = await submit('sport');
+  for (let job = 0; job < 20; job += 1) assert.equal((await ended(api, await submit('news'))).status, 'succeeded');
+  for (const jobs of [api, news]) {
+    await jobs.identitiesChanged();
+    const [waiting] = (await jobs.find(held))?.waiting_for ?? [];
+    assert.deepEqual([waiting?.dependency, waiting?.reason], ['signer:sport', 'IDENTITY_ABSENT']);
+    const { ready, dependencies } = await jobs.readiness();
+    assert.deepEqual([ready, dependencies.map(({ dependency }) => dependency)], [true, ['signer:sport']]);
+  }
+  await start('worker', 'sport');
+  assert.equal((await ended(api, held)).status, 'succeeded');
+  for (const jobs of [api, news]) {
+    await until(async () => {
+      await jobs.identitiesChanged();
+      return (await jobs.readiness()).dependencies.length === 0;
+    });
+  }
+});
