@@ -6,6 +6,7 @@ import { packagingErrors, packagingWarnings } from './catalogue/packaging.ts';
 import { operationErrors, provenanceErrors, provenanceWarnings } from './catalogue/provenance.ts';
 import { publicationErrors, publicationWarnings } from './catalogue/publications.ts';
 import { controlErrors, requestErrors } from './catalogue/requests.ts';
+import { signerErrors } from './catalogue/signers.ts';
 import type { CatalogueEntry, WarningEntry } from './entry.ts';
 
 /** Errors that an input may fail with, beside those of S3. */
@@ -27,6 +28,7 @@ export const catalogue = {
   ...errorsOfInputs,
   ...databaseErrors,
   ...controlErrors,
+  ...signerErrors,
   ...s3Errors,
 };
 

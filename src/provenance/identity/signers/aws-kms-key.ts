@@ -1,0 +1,101 @@
+import { createPublicKey, type KeyObject } from 'node:crypto';
+import type { KMSClient, KMSServiceException, SigningAlgorithmSpec } from '@aws-sdk/client-kms';
+import { AppError } from '#errors/app-error.ts';
+import { problemOf, systemErrorCode } from '#errors/system-problem.ts';
+import { ECDSA_SIGNATURE_SIZES_BYTES } from '../key-signer.ts';
+import type { DeviceAlgorithm, DeviceKey, SettingsOf } from './device-key.ts';
+import { digest, hashOf, p1363OfDer } from './signature-forms.ts';
+
+const CONNECT_TIMEOUT_MS = 5_000;
+/** Bounds one attempt. */
+const REQUEST_TIMEOUT_MS = 10_000;
+/** Attempts of a request while AWS throttles, is busy, or the connection is lost. The SDK pauses between them, up to 20 s. */
+const MAX_ATTEMPTS = 6;
+
+const DEVICE = 'AWS KMS';
+
+const FAMILIES: Readonly<Record<string, string>> = { es: 'ECDSA', ps: 'RSASSA_PSS', rs: 'RSASSA_PKCS1_V1_5' };
+
+/** Opens a key of AWS KMS, with credentials of the standard chain. */
+export async function openAwsKmsKey(settings: SettingsOf<'aws_kms'>): Promise<DeviceKey> {
+  const { KMSClient } = await import('@aws-sdk/client-kms');
+  const { region, profile, endpoint_url: endpoint } = settings;
+  const client = new KMSClient({
+    ...(region !== undefined && { region }),
+    ...(profile !== undefined && { profile }),
+    ...(endpoint !== undefined && { endpoint }),
+    maxAttempts: MAX_ATTEMPTS,
+    requestHandler: {
+      connectionTimeout: CONNECT_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      throwOnRequestTimeout: true,
+    },
+  });
+  return new AwsKmsKey(client, settings.key_id);
+}
+
+class AwsKmsKey implements DeviceKey {
+  readonly device = DEVICE;
+  readonly key: string;
+  readonly #client: KMSClient;
+
+  constructor(client: KMSClient, key: string) {
+    this.#client = client;
+    this.key = key;
+  }
+
+  async readPublicKey(abortSignal: AbortSignal): Promise<KeyObject> {
+    const { GetPublicKeyCommand } = await import('@aws-sdk/client-kms');
+    const command = new GetPublicKeyCommand({ KeyId: this.key });
+    const { PublicKey } = await this.#explain(this.#client.send(command, { abortSignal }), abortSignal);
+    return createPublicKey({ key: Buffer.from(PublicKey ?? []), format: 'der', type: 'spki' });
+  }
+
+  async sign(data: Uint8Array, algorithm: DeviceAlgorithm, abortSignal: AbortSignal): Promise<Buffer> {
+    const { SignCommand } = await import('@aws-sdk/client-kms');
+    const hash = hashOf(algorithm) ?? 'sha512';
+    const command = new SignCommand({
+      KeyId: this.key,
+      Message: digest(data, hash),
+      MessageType: 'DIGEST',
+      SigningAlgorithm: `${FAMILIES[algorithm.slice(0, 2)]}_SHA_${hash.slice(3)}` as SigningAlgorithmSpec,
+    });
+    const { Signature } = await this.#explain(this.#client.send(command, { abortSignal }), abortSignal);
+    const signature = Buffer.from(Signature ?? []);
+    const sizeBytes = ECDSA_SIGNATURE_SIZES_BYTES[algorithm];
+    return sizeBytes === undefined ? signature : p1363OfDer(signature, sizeBytes);
+  }
+
+  async close(): Promise<void> {
+    this.#client.destroy();
+  }
+
+  async #explain<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
+    try {
+      return await answer;
+    } catch (cause) {
+      signal.throwIfAborted();
+      throw this.#problem(cause as KMSServiceException);
+    }
+  }
+
+  /** The messages of AWS are left out: they name accounts, roles and keys. */
+  #problem(cause: KMSServiceException): AppError {
+    const { key } = this;
+    const { name, $metadata: { httpStatusCode: status } = {} } = cause;
+    if (name === 'NotFoundException') return new AppError('SIGNER_KEY_MISSING', { key, device: DEVICE }, { cause });
+    if (KEY_PROBLEMS.has(name)) return new AppError('SIGNER_KEY_MISMATCH', { key, device: DEVICE }, { cause });
+    if (CREDENTIAL_PROBLEMS.has(name) || (status === 400 && ACCESS_PROBLEM.test(name))) {
+      return new AppError('SIGNER_ACCESS_REFUSED', { device: DEVICE, problem: `AWS reported ${name}` }, { cause });
+    }
+    const problem = systemErrorCode(cause) === undefined ? `AWS reported ${name}` : problemOf(cause);
+    return new AppError('SIGNER_AWAY', { device: DEVICE, problem }, { cause });
+  }
+}
+
+/** The key cannot sign with the algorithm. */
+const KEY_PROBLEMS: ReadonlySet<string> = new Set(['InvalidKeyUsageException', 'ValidationException']);
+/** No credential was found, or it could not be obtained. */
+const CREDENTIAL_PROBLEMS: ReadonlySet<string> = new Set(['CredentialsProviderError', 'TokenProviderError']);
+const ACCESS_PROBLEM =
+  /AccessDenied|UnrecognizedClient|ExpiredToken|InvalidSignature|InvalidClientTokenId|IncompleteSignature|MissingAuthentication/;
