@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#errors/app-error.ts';
@@ -10,8 +10,8 @@ import { problemOf, systemErrorCode } from '#errors/system-problem.ts';
 const PREFIX = 'refused-pin-';
 const REFUSED = 'refused\n';
 
-/** The time that another process of this host may take for its attempt. */
-const MAX_WAIT_MS = 10_000;
+/** After this time an attempt counts as broken off. */
+const MAX_ATTEMPT_MS = 10_000;
 const POLL_INTERVAL_MS = 50;
 
 /** The PIN of a token, and the folder with the records of attempts. */
@@ -50,16 +50,24 @@ export async function forgetRefusedPins(stateDir: string, digest = ''): Promise<
 
 /** Makes the record. Waits while another process tries the same PIN. */
 async function reserve(source: PinSource, record: string): Promise<void> {
-  const deadlineMs = Date.now() + MAX_WAIT_MS;
   for (;;) {
     try {
       return await writeFile(record, '', { flag: 'wx', mode: 0o600, flush: true });
     } catch (error) {
       if (systemErrorCode(error) !== 'EEXIST') throw error;
     }
-    const found = await readFile(record, 'utf8').catch(() => '');
-    if (found === REFUSED || Date.now() > deadlineMs) throw refused(source);
+    if (await isRefusal(record)) throw refused(source);
     await sleep(POLL_INTERVAL_MS);
+  }
+}
+
+async function isRefusal(record: string): Promise<boolean> {
+  try {
+    if ((await readFile(record, 'utf8')) === REFUSED) return true;
+    return Date.now() - (await stat(record)).mtimeMs > MAX_ATTEMPT_MS;
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return false;
+    throw error;
   }
 }
 

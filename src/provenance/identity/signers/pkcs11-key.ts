@@ -51,7 +51,10 @@ class Pkcs11Key implements DeviceKey {
 
   sign(data: Uint8Array, algorithm: DeviceAlgorithm, signal: AbortSignal): Promise<Buffer> {
     const { mechanism, input } = signingInput(data, algorithm);
-    return this.#withSession(algorithm, signal, ({ session, key }) => {
+    return this.#withSession(algorithm, signal, ({ session, key, keyType }) => {
+      if (keyType !== KEY_TYPES[algorithm.slice(0, 2)]) {
+        throw new AppError('SIGNER_KEY_MISMATCH', { key: this.key, device: this.device });
+      }
       this.#module.C_SignInit(session, mechanism, key);
       return this.#bound(this.#module.C_SignAsync(session, input, Buffer.alloc(MAX_SIGNATURE_BYTES)));
     });
@@ -123,7 +126,9 @@ class Pkcs11Key implements DeviceKey {
 const CKM_ECDSA = 0x1041;
 const CKM_RSA_PKCS_PSS = 0x0d;
 const CKM_EDDSA = 0x1057;
-const CK_PARAMS_RSA_PSS = 4;
+/** A constant of pkcs11js. */
+const CK_PARAMS_RSA_PSS = 5;
+const KEY_TYPES: Readonly<Record<string, number>> = { es: 0x3, ps: 0x0, rs: 0x0, ed: 0x40 };
 const HASHES = {
   sha256: { sizeBytes: 32, mechanism: 0x250, maskGeneration: 2, withRsaPkcs: 0x40 },
   sha384: { sizeBytes: 48, mechanism: 0x260, maskGeneration: 3, withRsaPkcs: 0x41 },
@@ -142,13 +147,16 @@ function signingInput(data: Uint8Array, algorithm: DeviceAlgorithm): { mechanism
   return { mechanism: { mechanism: CKM_RSA_PKCS_PSS, parameter }, input };
 }
 
+const CKF_OS_LOCKING_OK = 0x2;
+
 async function loadModule(path: string): Promise<PKCS11> {
   const { PKCS11: Module } = await loadPackage();
   if (!existsSync(path)) throw new AppError('SIGNER_MODULE_UNUSABLE', { module: path, problem: 'it does not exist' });
   const module = new Module();
   try {
     module.load(path);
-    module.C_Initialize();
+    // Without this flag, modules take it that one thread alone calls them.
+    module.C_Initialize({ flags: CKF_OS_LOCKING_OK });
   } catch (cause) {
     const name = nameOf(cause);
     if (name === 'CKR_CRYPTOKI_ALREADY_INITIALIZED') return module;

@@ -14,12 +14,14 @@ const CKU_USER = 1;
 const CKS_USER_STATES: readonly number[] = [1, 3];
 const CKA_CLASS = 0x0;
 const CKA_LABEL = 0x3;
+const CKA_KEY_TYPE = 0x100;
 export const OBJECT_CLASS = { publicKey: 2, privateKey: 3 } as const;
 
 /** A session with the handle of the key in it. */
 export interface KeySession {
   readonly session: Handle;
   readonly key: Handle;
+  readonly keyType: number;
 }
 
 /** A token by its label, and a private key in it. Its calls block. */
@@ -43,7 +45,9 @@ export class Pkcs11Token {
     try {
       const isLoggedIn = CKS_USER_STATES.includes(this.#module.C_GetSessionInfo(session).state);
       if ((flags & CKF_LOGIN_REQUIRED) !== 0 && !isLoggedIn) await this.#logIn(session, flags);
-      return { session, key: this.findObject(session, OBJECT_CLASS.privateKey) };
+      const key = this.findObject(session, OBJECT_CLASS.privateKey);
+      const [type] = this.#module.C_GetAttributeValue(session, key, [{ type: CKA_KEY_TYPE }]);
+      return { session, key, keyType: type?.value.readUInt32LE() ?? -1 };
     } catch (error) {
       this.#module.C_CloseSession(session);
       throw error;
