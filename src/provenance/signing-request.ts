@@ -1,5 +1,11 @@
-import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { AppError } from '#errors/app-error.ts';
 import { EXTENDED_KEY_USAGE } from './identity/certificate-profile.ts';
+import { algorithmsOfKey } from './identity/key-signer.ts';
+import type { DeviceAlgorithm, DeviceSettings } from './identity/signers/device-key.ts';
+import { signerStateDir, withDeviceKey } from './identity/signers/open-signer.ts';
+import { hashOf } from './identity/signers/signature-forms.ts';
+import type { RequestKey } from './identity/x509.ts';
 import type { SigningAlgorithm } from './signer.ts';
 
 /** Readers ask for 2,048 bits, and public authorities for 3,072. */
@@ -18,20 +24,57 @@ export interface SigningRequest {
  * PEM.
  */
 export async function makeSigningRequest({
-  commonName,
-  organization,
   algorithm,
+  ...subject
 }: SigningRequest): Promise<{ readonly key: string; readonly request: string }> {
-  const { KEY_USAGE, requestCertificate } = await import('./identity/x509.ts');
   const privateKey = generateKey(algorithm);
+  const sign = async (data: Uint8Array) => signWithKey(algorithm, data, privateKey);
+  const request = await requestOf(subject, { publicKey: createPublicKey(privateKey), sign }, algorithm);
+  return { key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, request };
+}
+
+/**
+ * Has a key in a device sign a request for a certificate. Returns PEM, and the algorithm: the default of the key where none is
+ * given. Throws the errors of `openSigner`.
+ */
+export function makeDeviceRequest(
+  subject: Omit<SigningRequest, 'algorithm'>,
+  { signer, algorithm }: { readonly signer: DeviceSettings; readonly algorithm?: SigningAlgorithm | undefined },
+  dataDir: string,
+): Promise<{ readonly request: string; readonly algorithm: SigningAlgorithm }> {
+  return withDeviceKey(signer, signerStateDir(dataDir), async ({ publicKey, sign }) => {
+    const possible = algorithmsOfKey(publicKey);
+    const chosen = algorithm ?? possible[0];
+    if (chosen === undefined || !possible.includes(chosen)) {
+      const remedy = `The key can sign with ${possible.join(', ') || 'no algorithm of C2PA'}: choose one of these`;
+      throw new AppError('SIGNER_ALGORITHM_UNSUPPORTED', { algorithm: chosen ?? 'C2PA', device: 'this key', remedy });
+    }
+    const key = { publicKey, sign: (data: Uint8Array) => sign(data, requestAlgorithm(chosen)) };
+    return { request: await requestOf(subject, key, chosen), algorithm: chosen };
+  });
+}
+
+async function requestOf(
+  subject: Omit<SigningRequest, 'algorithm'>,
+  key: RequestKey,
+  algorithm: SigningAlgorithm,
+): Promise<string> {
+  const { KEY_USAGE, requestCertificate } = await import('./identity/x509.ts');
   const contents = {
-    commonName,
-    organization,
+    ...subject,
     keyUsage: KEY_USAGE.digitalSignature,
     extendedKeyUsages: [EXTENDED_KEY_USAGE.emailProtection, EXTENDED_KEY_USAGE.c2paClaimSigning],
   };
-  const request = await requestCertificate(contents, privateKey, algorithm);
-  return { key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, request };
+  return requestCertificate(contents, key, algorithm);
+}
+
+/** Returns the algorithm of a request's signature: authorities know RSA by PKCS #1 v1.5, whatever the key signs later. */
+function requestAlgorithm(algorithm: SigningAlgorithm): DeviceAlgorithm {
+  return algorithm.startsWith('ps') ? (`rs${algorithm.slice(2)}` as DeviceAlgorithm) : algorithm;
+}
+
+function signWithKey(algorithm: SigningAlgorithm, data: Uint8Array, key: KeyObject): Buffer {
+  return sign(hashOf(algorithm), data, { key, dsaEncoding: 'ieee-p1363' });
 }
 
 function generateKey(algorithm: SigningAlgorithm): KeyObject {

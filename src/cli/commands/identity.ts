@@ -17,12 +17,16 @@ export function addIdentityCommand(program: Command): void {
   const identity = program.command('identity').description('Requests, checks and installs a signing identity.');
   identity
     .command('csr')
-    .description('Makes a private key, and a request that an authority makes a certificate of.')
+    .description(
+      'Makes a request that an authority makes a certificate of, and its private key, unless a device holds that.',
+    )
     .requiredOption('--organization <name>', 'organization, which readers show as the signer')
     .requiredOption('--common-name <name>', 'name of the signer, such as "Newsroom 1"')
     .addOption(new Option('--algorithm <name>', 'signature algorithm').choices(SIGNING_ALGORITHMS).default('es256'))
+    .option('--identity <name>', 'configured identity whose device signs the request; its certificate need not exist')
     .option('--key <file>', 'new file of the private key', 'key.pem')
     .option('--csr <file>', 'new file of the request', 'request.pem')
+    .option('--config <file>', 'configuration file')
     .option('--json', 'one entry a line, as JSON')
     .action(request);
   filesOf(identity.command('check'))
@@ -47,10 +51,13 @@ function filesOf(command: Command): Command {
 interface RequestOptions extends SigningRequest {
   readonly key: string;
   readonly csr: string;
+  readonly identity?: string;
+  readonly config?: string;
   readonly json?: boolean;
 }
 
 async function request(options: RequestOptions, command: Command): Promise<void> {
+  if (options.identity !== undefined) return requestOfDevice(options.identity, options, command);
   const terminal = new Terminal(options);
   const { key, csr } = options;
   const { makeSigningRequest } = await import('#provenance/signing-request.ts');
@@ -65,6 +72,28 @@ async function request(options: RequestOptions, command: Command): Promise<void>
   terminal.result({ key, csr }, `Private key: ${key}\nRequest: ${csr}`);
   terminal.note(
     `Send ${csr} to your certificate authority, and keep ${key} to yourself. Then: attestream identity install --certificate <chain> --key ${key}`,
+  );
+}
+
+async function requestOfDevice(name: string, options: RequestOptions, command: Command): Promise<void> {
+  const { loadCommandConfig } = await import('../run-options.ts');
+  const { config } = await loadCommandConfig(options);
+  const identity = config.signing.identities[name];
+  if (identity === undefined) return command.error(`The configuration has no identity "${name}" (signing.identities).`);
+  const { signer, algorithm } = identity;
+  if (signer.type === 'pem') {
+    return command.error(
+      `The key of "${name}" is a file. Leave --identity out: a request is made with a key of its own.`,
+    );
+  }
+  const { makeDeviceRequest } = await import('#provenance/signing-request.ts');
+  const made = await makeDeviceRequest(options, { signer, algorithm }, config.jobs.data_dir);
+  const { csr } = options;
+  await writeNew(csr, made.request, 0o644, command);
+  const terminal = new Terminal(options);
+  terminal.result({ csr, algorithm: made.algorithm }, `Request: ${csr}`);
+  terminal.note(
+    `Send ${csr} to your certificate authority, and put the chain that it issues into ${identity.certificate_path}.`,
   );
 }
 

@@ -74,27 +74,40 @@ function requestAlgorithmOf(algorithm: SigningAlgorithm) {
   return namedCurve === undefined ? { name: 'RSASSA-PKCS1-v1_5', hash } : { name: 'ECDSA', namedCurve, hash };
 }
 
+/** The key that a request is for. It signs with PKCS #1 v1.5, or as `r ‖ s`; it may be in a device. */
+export interface RequestKey {
+  readonly publicKey: KeyObject;
+  sign(data: Uint8Array): Promise<Buffer>;
+}
+
 /** Makes a request for a certificate (PKCS #10, RFC 2986), signed with the key that it is for. Returns PEM. */
 export async function requestCertificate(
   { commonName, organization, keyUsage, extendedKeyUsages }: RequestContents,
-  privateKey: KeyObject,
+  key: RequestKey,
   algorithm: SigningAlgorithm,
 ): Promise<string> {
   const signing = requestAlgorithmOf(algorithm);
-  const keys = {
-    publicKey: createPublicKey(privateKey).toCryptoKey(signing, true, ['verify']),
-    privateKey: privateKey.toCryptoKey(signing, false, ['sign']),
+  const publicKey = key.publicKey.toCryptoKey(signing, true, ['verify']);
+  const subtle = {
+    exportKey: async () => key.publicKey.export({ type: 'spki', format: 'der' }),
+    sign: async (_algorithm: object, _key: object, data: ArrayBuffer) => {
+      return Uint8Array.from(await key.sign(new Uint8Array(data))).buffer;
+    },
   };
-  const request = await x509.Pkcs10CertificateRequestGenerator.create({
-    name: distinguishedName({ commonName, organization }),
-    keys,
-    signingAlgorithm: signing,
-    extensions: [
-      new x509.BasicConstraintsExtension(false, undefined, true),
-      new x509.KeyUsagesExtension(keyUsage, true),
-      new x509.ExtendedKeyUsageExtension([...extendedKeyUsages]),
-    ],
-  });
+  const request = await x509.Pkcs10CertificateRequestGenerator.create(
+    {
+      name: distinguishedName({ commonName, organization }),
+      // The private key is none of WebCrypto. The library looks at its algorithm alone.
+      keys: { publicKey, privateKey: publicKey },
+      signingAlgorithm: signing,
+      extensions: [
+        new x509.BasicConstraintsExtension(false, undefined, true),
+        new x509.KeyUsagesExtension(keyUsage, true),
+        new x509.ExtendedKeyUsageExtension([...extendedKeyUsages]),
+      ],
+    },
+    { subtle } as never,
+  );
   return `${request.toString('pem')}\n`;
 }
 

@@ -19,7 +19,7 @@ const { privateKey, signer } = await testIdentity();
 const token = makeToken({ key: privateKey });
 const module = buildShim(token.folder);
 
-afterEach(() => delete process.env.SHIM_FLAGS);
+afterEach(() => delete process.env['SHIM_FLAGS']);
 
 /** A file with a PIN, and a folder for records. */
 class Desk {
@@ -144,9 +144,9 @@ describe('a PIN', () => {
   ] as const) {
     test(`is not tried while the token ${state}`, async () => {
       const desk = new Desk(PIN);
-      process.env.SHIM_FLAGS = flags;
+      process.env['SHIM_FLAGS'] = flags;
       assert.equal(await loginsOf(() => assert.rejects(desk.use(), refusal('SIGNER_PIN_LOCKED'))), 0);
-      delete process.env.SHIM_FLAGS;
+      delete process.env['SHIM_FLAGS'];
       await desk.use();
     });
   }

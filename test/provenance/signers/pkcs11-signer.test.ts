@@ -75,27 +75,27 @@ for (const algorithm of SIGNING_ALGORITHMS) {
 describe('a token', () => {
   test('lets signatures overlap', async () => {
     const signer = await open('es256', { settings: { module: shim } });
-    process.env.SHIM_MEETING = '4';
+    process.env['SHIM_MEETING'] = '4';
     await Promise.all(Array.from({ length: 8 }, (_, index) => signer.sign(Buffer.from([index]))));
   });
 
   test('is opened again where it closed the session', async () => {
     const signer = await open('es256', { settings: { module: shim } });
-    process.env.SHIM_ERROR = '0xb3';
+    process.env['SHIM_ERROR'] = '0xb3';
     await assert.rejects(signer.sign(Buffer.alloc(1)), reasonOf('SIGNER_AWAY'));
-    delete process.env.SHIM_ERROR;
+    delete process.env['SHIM_ERROR'];
     await signer.sign(Buffer.alloc(1));
   });
 
   test('gives no signature of another message', async () => {
     const signer = await open('es256', { settings: { module: shim } });
-    process.env.SHIM_DAMAGE = '1';
+    process.env['SHIM_DAMAGE'] = '1';
     await assert.rejects(signer.sign(Buffer.alloc(1)), reasonOf('SIGNER_KEY_MISMATCH'));
   });
 
   test('that answers too late is away', async () => {
     const signer = await open('es256', { settings: { module: shim }, timeoutMs: 500 });
-    process.env.SHIM_DELAY_MS = '700';
+    process.env['SHIM_DELAY_MS'] = '700';
     await assert.rejects(signer.sign(Buffer.alloc(1)), reasonOf('SIGNER_AWAY'));
   });
 });
@@ -113,7 +113,7 @@ describe('the start names what is wrong:', () => {
   }
 
   test('a mechanism that is missing', async () => {
-    process.env.SHIM_ERROR = '0x70';
+    process.env['SHIM_ERROR'] = '0x70';
     await assert.rejects(open('es256', { settings: { module: shim } }), reasonOf('SIGNER_ALGORITHM_UNSUPPORTED'));
   });
 });

@@ -30,7 +30,7 @@ export function makeToken(keys: Readonly<Record<string, KeyObject>>): TestToken 
   mkdirSync(tokens);
   const configuration = join(folder, 'softhsm2.conf');
   writeFileSync(configuration, `directories.tokendir = ${tokens}\nobjectstore.backend = file\nlog.level = ERROR\n`);
-  process.env.SOFTHSM2_CONF = configuration;
+  process.env['SOFTHSM2_CONF'] = configuration;
   run(['--init-token', '--free', '--label', TOKEN, '--pin', PIN, '--so-pin', '12345678']);
   for (const [index, [label, key]] of Object.entries(keys).entries()) {
     const file = join(folder, 'key.pem');
@@ -65,6 +65,6 @@ export function buildShim(folder: string): string {
     fileURLToPath(new URL(path, import.meta.url)),
   );
   execFileSync('gcc', ['-shared', '-fPIC', `-I${headers}`, '-o', module, `${source}`, '-ldl'], { stdio: 'pipe' });
-  process.env.SHIM_LOGINS = join(folder, 'logins');
+  process.env['SHIM_LOGINS'] = join(folder, 'logins');
   return module;
 }

@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto';
+import { join } from 'node:path';
 import { raceAbort } from '#concurrency/race-abort.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Signer, SigningAlgorithm } from '../../signer.ts';
@@ -9,6 +10,11 @@ import { isSignatureOf } from './signature-forms.ts';
 /** Bounds the opening of a key, and each signature with its retries. */
 const TIMEOUT_MS = 30_000;
 
+/** Returns the folder of records of refused PINs, which all signers of a host share. */
+export function signerStateDir(dataDir: string): string {
+  return join(dataDir, 'signers');
+}
+
 /** What a signer needs beside the settings of its key. */
 export interface OpeningContext {
   readonly algorithm: SigningAlgorithm;
@@ -16,7 +22,7 @@ export interface OpeningContext {
   readonly publicKey: KeyObject;
   /** DER, leaf first, without the root. */
   readonly certificateChain: readonly Buffer[];
-  /** A folder that all signers of this host share, and nobody else reads: records of refused PINs. */
+  /** `signerStateDir`. */
   readonly stateDir: string;
   /** For tests; 30 s by default. */
   readonly timeoutMs?: number;

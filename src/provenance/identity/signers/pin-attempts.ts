@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#errors/app-error.ts';
@@ -29,6 +29,7 @@ export interface PinSource {
 export async function tryPin(source: PinSource, logIn: (pin: string) => 'accepted' | 'refused'): Promise<void> {
   const { pin, changedMs } = await readPin(source.file);
   const record = join(source.stateDir, `${PREFIX}${digestOf(source)}-${changedMs}`);
+  await mkdir(source.stateDir, { recursive: true, mode: 0o700 });
   await reserve(source, record);
   let outcome: 'accepted' | 'refused' | 'failed' = 'failed';
   try {

@@ -18,6 +18,8 @@ export class VaultToken {
   readonly #device: string;
   /** The newest login, which concurrent requests share; null where another one is needed. */
   #login: Promise<string> | null = null;
+  /** The token that it gave; empty before. */
+  #current = '';
   #untilMs = 0;
 
   constructor(settings: SettingsOf<'vault'>, logIn: LogIn, device: string) {
@@ -35,24 +37,21 @@ export class VaultToken {
 
   /** Takes a token for ended, so that the next request logs in again. */
   drop(token: string): void {
-    void this.#login?.then(
-      (current) => {
-        if (current === token) this.#untilMs = 0;
-      },
-      () => undefined,
-    );
+    if (token === this.#current) this.#untilMs = 0;
   }
 
   async #renew(signal: AbortSignal): Promise<string> {
     const { role_id_path: roleFile = '', secret_id_path: secretFile } = this.#settings;
     this.#untilMs = Infinity;
+    this.#current = '';
     try {
       const secret = secretFile === undefined ? {} : { secret_id: await readCredential(secretFile) };
       const answer = await this.#logIn({ role_id: await readCredential(roleFile), ...secret }, signal);
       const { auth } = readAnswer((given) => loginAnswer.parse(given), answer, this.#device);
       // Tokens without an end have a lease of 0.
       if (auth.lease_duration > 0) this.#untilMs = Date.now() + auth.lease_duration * 1000 * RENEWAL_SHARE;
-      return auth.client_token;
+      this.#current = auth.client_token;
+      return this.#current;
     } catch (error) {
       this.#untilMs = 0;
       throw error;
