@@ -9,11 +9,12 @@ import {
   lstatSync,
   mkdirSync,
   readFileSync,
+  realpathSync,
   renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = join(fileURLToPath(import.meta.url), '../..');
@@ -38,6 +39,9 @@ const TEST_PROGRAMS = [
   { program: 'pgbouncer', debianPackage: 'pgbouncer' },
   { program: 'bwrap', debianPackage: 'bubblewrap' },
   { program: 'promtool', debianPackage: 'prometheus' },
+  { program: 'softhsm2-util', debianPackage: 'softhsm2' },
+  { program: 'g++', debianPackage: 'g++' },
+  { program: 'make', debianPackage: 'make' },
 ];
 
 /**
@@ -56,6 +60,7 @@ DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@
 installModules();
 if (process.argv.includes('--tests')) {
   installTestPrograms();
+  buildPkcs11();
   installS3Server();
 }
 
@@ -124,6 +129,15 @@ function installTestPrograms() {
   run([...asRoot, 'sh', '-c', INSTALL_PACKAGES, 'sh', ...packages]);
 }
 
+/** Compiles the addon of pkcs11js, which only keys in tokens need. Headers of Node that are installed save a download. */
+function buildPkcs11() {
+  if (existsSync(join(modules, 'pkcs11js/build/Release/pkcs11.node'))) return;
+  say('Building pkcs11js …');
+  const prefix = dirname(dirname(realpathSync(systemNode())));
+  const hasHeaders = existsSync(join(prefix, 'include/node/common.gypi'));
+  npm(['rebuild', 'pkcs11js', '--loglevel=error', ...(hasHeaders ? [`--nodedir=${prefix}`] : [])]);
+}
+
 /** The S3 server of the tests, unless they are pointed at another one. The installer runs on the pinned Node. */
 function installS3Server() {
   if (process.env.S3_TEST_ENDPOINT === undefined)
@@ -143,12 +157,19 @@ function isOnPath(program) {
 
 /** Runs npm on the system's Node: the npm of Debian finds its own modules on that of Debian only. */
 function npm(parameters, cwd = root) {
-  const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => !folder.startsWith(modules));
-  const node = folders.map((folder) => join(folder, 'node')).find((path) => existsSync(path)) ?? process.execPath;
   const cli = process.env.npm_execpath;
-  const env = { ...process.env, PATH: folders.join(delimiter) };
-  if (cli?.endsWith('.js')) run([node, cli, ...parameters], { cwd, env });
+  const env = { ...process.env, PATH: systemFolders().join(delimiter) };
+  if (cli?.endsWith('.js')) run([systemNode(), cli, ...parameters], { cwd, env });
   else run([process.platform === 'win32' ? 'npm.cmd' : 'npm', ...parameters], { cwd, env });
+}
+
+function systemNode() {
+  const nodes = systemFolders().map((folder) => join(folder, 'node'));
+  return nodes.find((path) => existsSync(path)) ?? process.execPath;
+}
+
+function systemFolders() {
+  return (process.env.PATH ?? '').split(delimiter).filter((folder) => !folder.startsWith(modules));
 }
 
 function run([command, ...parameters], { cwd = root, env = process.env } = {}) {

@@ -21,7 +21,17 @@ const FEATURES: readonly { packages: readonly string[]; keys: (config: Config) =
     packages: ['@opentelemetry/exporter-trace-otlp-http', '@opentelemetry/resources', '@opentelemetry/sdk-trace'],
     keys: ({ telemetry }) => [telemetry.otlp_endpoint !== undefined && 'telemetry.otlp_endpoint'],
   },
+  { packages: ['@aws-sdk/client-kms'], keys: (config) => signersOf(config, 'aws_kms') },
+  { packages: ['pkcs11js'], keys: (config) => signersOf(config, 'pkcs11') },
 ];
+
+/** Returns the keys of identities and publishers whose signers have a type. */
+function signersOf({ signing }: Config, type: string): string[] {
+  return Object.entries(signing.identities).flatMap(([name, { signer, publisher }]) => [
+    ...(signer.type === type ? [`signing.identities.${name}.signer`] : []),
+    ...(publisher?.signer.type === type ? [`signing.identities.${name}.publisher.signer`] : []),
+  ]);
+}
 
 interface Manifest {
   readonly dependencies: Readonly<Record<string, string>>;

@@ -29,7 +29,22 @@ const PEERS = [
       SERVICE__SIGNING__PRIVATE_KEY_PATH: 'key.pem',
     },
   ],
+  ['pkcs11js', { SERVICE_CONFIG_PATH: 'pkcs11.toml' }],
+  ['@aws-sdk/client-kms', { SERVICE_CONFIG_PATH: 'aws-kms.toml' }],
 ] as const;
+
+const PKCS11 = '{ type = "pkcs11", module = "m.so", token = "t", key = "k", pin_path = "pin" }';
+
+/** Configurations whose keys are in devices: that of an identity, and that of a publisher. */
+const CONFIGURATIONS = {
+  'pkcs11.toml': `[signing.identities.news]
+certificate_path = "chain.pem"
+signer = { type = "http", url = "https://127.0.0.1:9", key = "k" }
+publisher = { certificate_path = "publisher.pem", signer = ${PKCS11} }`,
+  'aws-kms.toml': `[signing.identities.news]
+certificate_path = "chain.pem"
+signer = { type = "aws_kms", key_id = "k" }`,
+};
 
 /** Code that runs before the program, and makes another system of this one. */
 const OTHER_SYSTEMS = {
@@ -43,6 +58,7 @@ describe('the published package', () => {
   before(() => {
     execFileSync(process.execPath, [join(ROOT, 'scripts/release.ts'), release]);
     mkdirSync(home);
+    for (const [name, text] of Object.entries(CONFIGURATIONS)) writeFileSync(join(home, name), text);
     const offline = ['--offline', '--registry=http://127.0.0.1:9', `--cache=${join(folder, 'npm-cache')}`];
     const tarball = join(release, `attestream-${RELEASE.version}.tgz`);
     execFileSync('npm', ['install', '--no-audit', '--no-fund', ...offline, tarball], { cwd: home });
