@@ -36,31 +36,46 @@ const pkcs11Signer = z.strictObject({
 });
 
 /** A key behind our own protocol (docs/signers.md). */
-const httpSigner = z.strictObject({
-  type: z.literal('http'),
-  /** The address that signing requests are sent to; for a Unix socket the path of the request. */
-  url: httpsUrl.exactOptional(),
-  socket_path: path.exactOptional(),
-  /** The name of the key that requests ask for. */
-  key: text,
-  token_path: path.exactOptional(),
-  client_certificate_path: path.exactOptional(),
-  client_key_path: path.exactOptional(),
-  ca_path: path.exactOptional(),
-});
+const httpSigner = z
+  .strictObject({
+    type: z.literal('http'),
+    /** The address that signing requests are sent to. */
+    url: httpsUrl.exactOptional(),
+    /** A Unix socket instead; requests to it go to the path `/`. */
+    socket_path: path.exactOptional(),
+    /** The name of the key that requests ask for. */
+    key: text,
+    token_path: path.exactOptional(),
+    client_certificate_path: path.exactOptional(),
+    client_key_path: path.exactOptional(),
+    ca_path: path.exactOptional(),
+  })
+  .refine((given) => (given.url === undefined) !== (given.socket_path === undefined), {
+    error: 'needs one of url and socket_path',
+  })
+  .refine((given) => (given.client_certificate_path === undefined) === (given.client_key_path === undefined), {
+    error: 'client_certificate_path and client_key_path must be set together, or neither',
+  });
 
 /** A key of the transit engine of Vault or OpenBao. */
-const vaultSigner = z.strictObject({
-  type: z.literal('vault'),
-  url,
-  namespace: text.exactOptional(),
-  mount: text.default('transit'),
-  key: text,
-  token_path: path.exactOptional(),
-  role_id_path: path.exactOptional(),
-  secret_id_path: path.exactOptional(),
-  ca_path: path.exactOptional(),
-});
+const vaultSigner = z
+  .strictObject({
+    type: z.literal('vault'),
+    url,
+    namespace: text.exactOptional(),
+    mount: text.default('transit'),
+    key: text,
+    token_path: path.exactOptional(),
+    role_id_path: path.exactOptional(),
+    secret_id_path: path.exactOptional(),
+    ca_path: path.exactOptional(),
+  })
+  .refine((given) => (given.token_path === undefined) !== (given.role_id_path === undefined), {
+    error: 'needs one of token_path and role_id_path',
+  })
+  .refine((given) => given.secret_id_path === undefined || given.role_id_path !== undefined, {
+    error: 'secret_id_path needs role_id_path',
+  });
 
 /** A key of AWS KMS. Credentials come from the standard AWS chain. */
 const awsKmsSigner = z.strictObject({

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { createPublicKey } from 'node:crypto';
 import { afterEach, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import pkcs11js from 'pkcs11js';
 import { AppError } from '#errors/app-error.ts';
 import { valueAt } from '#errors/assert.ts';
 import type { SettingsOf } from '#provenance/identity/signers/device-key.ts';
@@ -10,7 +13,7 @@ import { assertValid } from '../../support/judges/file-judges.ts';
 import { signWav, testAuthor } from '../../support/manifests/sign-wav.ts';
 import { type TestIdentity, testIdentity, testKey } from '../../support/manifests/test-identity.ts';
 import { signerContract } from '../signer-contract.ts';
-import { buildShim, makeToken, PIN } from './softhsm.ts';
+import { buildShim, makeToken, PIN, SOFTHSM } from './softhsm.ts';
 
 const identities = new Map<SigningAlgorithm, TestIdentity>();
 for (const algorithm of SIGNING_ALGORITHMS)
@@ -47,6 +50,14 @@ function open(
   return openSigner(token.settings(algorithm, settings), context);
 }
 
+const CKR_DEVICE_ERROR = '0x30';
+
+/** Closes all sessions, as a device does that was restarted. */
+function closeSessions(): void {
+  const module = new pkcs11js.PKCS11(SOFTHSM);
+  for (const slot of module.C_GetSlotList(true)) module.C_CloseAllSessions(slot);
+}
+
 function reasonOf(expected: string) {
   return (error: unknown) => error instanceof AppError && error.reason === expected && !error.message.includes(PIN);
 }
@@ -79,12 +90,27 @@ describe('a token', () => {
     await Promise.all(Array.from({ length: 8 }, (_, index) => signer.sign(Buffer.from([index]))));
   });
 
-  test('is opened again where it closed the session', async () => {
+  test('is opened again, and the PIN given again, where the device closed the sessions', async () => {
+    const signer = await open('es256');
+    closeSessions();
+    await Promise.all([1, 2, 3].map((byte) => signer.sign(Buffer.from([byte]))));
+  });
+
+  test('is away while its module reports errors', async () => {
     const signer = await open('es256', { settings: { module: shim } });
-    process.env['SHIM_ERROR'] = '0xb3';
+    process.env['SHIM_ERROR'] = CKR_DEVICE_ERROR;
     await assert.rejects(signer.sign(Buffer.alloc(1)), reasonOf('SIGNER_AWAY'));
     delete process.env['SHIM_ERROR'];
     await signer.sign(Buffer.alloc(1));
+  });
+
+  test('whose module hangs ends its process, which alone ends the module', () => {
+    const program = fileURLToPath(new URL('hanging-signer.ts', import.meta.url));
+    const settings = JSON.stringify(token.settings('es256', { module: shim }));
+    const certificate = `${valueAt(identities, 'es256').signer.certificateChain[0]?.toString('base64')}`;
+    const { signal, stdout } = spawnSync(process.execPath, [program, settings, certificate], { encoding: 'utf8' });
+    assert.equal(signal, 'SIGKILL');
+    assert.equal(stdout, 'SIGNER_AWAY\n');
   });
 
   test('gives no signature of another message', async () => {
