@@ -29,6 +29,7 @@ function openModules(config: Config, signers: SignerClient | null, trust: Worker
     outputs: openOutputs(config),
     author: createManifestAuthor({
       signerOf: (identity) => known().signerOf(identity),
+      publisherOf: (identity) => known().publisherOf(identity),
       timeStampsOf: (identity) => {
         const urls = known().tsaUrlsOf(identity);
         return urls.length === 0 ? null : { urls, timeoutMs, isRequired };

@@ -60,6 +60,8 @@ export interface ManifestDraft {
 interface ManifestAuthorParts {
   /** Returns the signer of an identity, by its name. */
   readonly signerOf: (identity: string) => Signer;
+  /** Returns the signer of an identity's publisher; null where it has none. */
+  readonly publisherOf: (identity: string) => Signer | null;
   /** Returns the authorities of an identity, by its name; null where its signatures get no time-stamps. */
   readonly timeStampsOf: (identity: string) => TimeStampSettings | null;
   readonly generator: ClaimGenerator;
@@ -84,6 +86,7 @@ export async function signAgainIfLarger<Result>(step: () => Promise<Result>): Pr
 export function createManifestAuthor({
   generator,
   signerOf,
+  publisherOf,
   timeStampsOf,
   trust,
 }: ManifestAuthorParts): ManifestAuthor {
@@ -100,9 +103,12 @@ export function createManifestAuthor({
     async draft(request, signal) {
       const { identity } = request;
       const signer = signerOf(identity);
+      const publisher = publisherOf(identity);
       requireUnexpired(signer);
+      if (publisher !== null) requireUnexpired(publisher);
       const ingredients = await readIngredients(request, signer, trust.current, signal);
-      return draftOf({ request, ingredients, generator }, { signer, timeStamps: timeStampsFor(identity) }, measureSize);
+      const signature = { signer, publisher, timeStamps: timeStampsFor(identity) };
+      return draftOf({ request, ingredients, generator }, signature, measureSize);
     },
   };
 }
@@ -157,7 +163,7 @@ function draftOf(contents: ManifestContents, signature: Signature, measureSize: 
   return {
     warnings: allOf(contents.ingredients).flatMap(({ warnings }) => warnings),
     async measure(placeholders, signal) {
-      const plainBytes = await measureSize(contents, signature.signer, placeholders, signal);
+      const plainBytes = await measureSize(contents, signature, placeholders, signal);
       if (space.problems.length === 0) space = await reserveTimeStamp(signature, signal);
       sizeBytes = plainBytes + space.sizeBytes;
       return sizeBytes;
@@ -179,7 +185,7 @@ const PLACEHOLDERS: UniqueValues = { now: new Date(0), instanceId: 'xmp:iid:0000
 /** Returns the size in bytes of a signed manifest store without a time-stamp. */
 type SizeMeter = (
   contents: ManifestContents,
-  signer: Signer,
+  signature: Signature,
   placeholders: readonly LateAssertion[],
   signal: AbortSignal,
 ) => Promise<number>;
@@ -190,13 +196,13 @@ type SizeMeter = (
  */
 function createSizeMeter(): SizeMeter {
   const cache = new Map<string, number>();
-  return async (contents, signer, placeholders, signal) => {
+  return async (contents, signature, placeholders, signal) => {
     const definition = completeManifest(defineManifest(normalizedContents(contents), PLACEHOLDERS), placeholders);
     const key = `${contents.request.identity} ${keyOf(definition)}`;
     const known = cache.get(key);
     if (known !== undefined) return known;
 
-    const sizeBytes = (await signForSize(definition, signer, signal)).length;
+    const sizeBytes = (await signForSize(definition, signature, signal)).length;
     addToCache(cache, key, sizeBytes);
     return sizeBytes;
   };

@@ -5,6 +5,7 @@ import { pemOf } from '../identity/pem.ts';
 import { type ManifestDefinition, type SdkSignature, signManifest } from '../sdk/sdk.ts';
 import { sdkProblem } from '../sdk/sdk-problem.ts';
 import { type Signer, signatureReserveBytes } from '../signer.ts';
+import { identityAssertionOf } from './identity-assertion.ts';
 import { smallestDefinition } from './manifest-definition.ts';
 import { MAX_TIME_STAMP_BYTES } from './time-stamp-relay.ts';
 import { NO_TIME_STAMP, type SignedManifest, type TimeStampSpace, type TimeStamps } from './time-stamps.ts';
@@ -12,22 +13,26 @@ import { NO_TIME_STAMP, type SignedManifest, type TimeStampSpace, type TimeStamp
 /** The parts that a signature is made with. */
 export interface Signature {
   readonly signer: Signer;
+  /** Vouches for what was signed by an identity assertion; null where nobody does. */
+  readonly publisher: Signer | null;
   /** Null where signatures get no time-stamps. */
   readonly timeStamps: TimeStamps | null;
 }
 
 /**
- * Signs a manifest with zeros instead of the key, to learn its size. Throws `MANIFEST_REFUSED` or `IDENTITY_EXPIRED`.
+ * Signs a manifest with zeros instead of the keys, to learn its size. Throws `MANIFEST_REFUSED` or `IDENTITY_EXPIRED`.
  */
 export async function signForSize(
   definition: ManifestDefinition,
-  signer: Signer,
+  { signer, publisher }: Omit<Signature, 'timeStamps'>,
   signal: AbortSignal,
   call = signingCallOf(signer),
 ): Promise<Buffer> {
   requireUnexpired(signer);
+  if (publisher !== null) requireUnexpired(publisher);
+  const identityAssertion = publisher === null ? undefined : identityAssertionOf(withZeros(publisher), definition);
   try {
-    return await signManifest(definition, { ...zeroSignature(signer), call }, signal);
+    return await signManifest(definition, { ...zeroSignature(signer), call, identityAssertion }, signal);
   } catch (cause) {
     signal.throwIfAborted();
     throw manifestRefused(cause);
@@ -36,7 +41,11 @@ export async function signForSize(
 
 /** Returns a signature of zeros, of the size of a real one without a time-stamp. */
 export function zeroSignature(signer: Signer): SdkSignature {
-  return { call: signingCallOf(signer), sign: async () => Buffer.alloc(signer.signatureSizeBytes) };
+  return { call: signingCallOf(signer), sign: withZeros(signer).sign };
+}
+
+function withZeros(signer: Signer): Signer {
+  return { ...signer, sign: async () => Buffer.alloc(signer.signatureSizeBytes) };
 }
 
 /**
@@ -44,56 +53,66 @@ export function zeroSignature(signer: Signer): SdkSignature {
  * Throws `TIME_STAMP_UNAVAILABLE`.
  */
 export async function reserveTimeStamp(
-  { signer, timeStamps }: Signature,
+  { signer, timeStamps }: Omit<Signature, 'publisher'>,
   signal: AbortSignal,
 ): Promise<TimeStampSpace> {
   if (timeStamps === null) return NO_TIME_STAMP;
   const call = signingCallOf(signer);
   const reserveSize = call.reserveSize + MAX_TIME_STAMP_BYTES;
   const probe = (tsaUrl: string): Promise<Buffer> =>
-    signForSize(smallestDefinition(), signer, signal, { ...call, reserveSize, tsaUrl });
+    signForSize(smallestDefinition(), { signer, publisher: null }, signal, { ...call, reserveSize, tsaUrl });
   return timeStamps.reserve(probe, signal);
 }
 
 /**
- * Signs a manifest with the key, and with a time-stamp where there is space for one. The result is larger by that space
+ * Signs a manifest with the keys, and with a time-stamp where there is space for one. The result is larger by that space
  * than what `signForSize` returns for a definition as large, however large the time-stamp is: the SDK pads the
  * signature (C2PA 2.2 §10.4). Throws `SIGNATURE_FAILED`, `TIME_STAMP_UNAVAILABLE`, `TIME_STAMP_LARGER`,
  * `MANIFEST_REFUSED` or `IDENTITY_EXPIRED`.
  */
 export async function signWithIdentity(
   definition: ManifestDefinition,
-  { signer, timeStamps }: Signature,
+  { signer, publisher, timeStamps }: Signature,
   space: TimeStampSpace,
   signal: AbortSignal,
 ): Promise<SignedManifest> {
   const call = signingCallOf(signer);
   const reserveSize = call.reserveSize + space.sizeBytes;
   const signing = (tsaUrl: string | null): Promise<Buffer> =>
-    signWithKey(definition, signer, { ...call, reserveSize, ...(tsaUrl !== null && { tsaUrl }) }, signal);
+    signWithKeys(
+      definition,
+      { signer, publisher },
+      { ...call, reserveSize, ...(tsaUrl !== null && { tsaUrl }) },
+      signal,
+    );
   if (timeStamps === null) return { manifest: await signing(null), warnings: [] };
   return timeStamps.sign(signing, space, signal);
 }
 
-/** Distinguishes a failure of the key from one of the SDK, which hides the cause. */
-async function signWithKey(
+/** Distinguishes a failure of a key from one of the SDK, which hides the cause. */
+async function signWithKeys(
   definition: ManifestDefinition,
-  signer: Signer,
+  { signer, publisher }: Omit<Signature, 'timeStamps'>,
   call: SdkSignature['call'],
   signal: AbortSignal,
 ): Promise<Buffer> {
-  requireUnexpired(signer);
   let keyFailure: unknown = null;
-  const sign = async (data: Buffer): Promise<Buffer> => {
-    try {
-      return await callRecorder.measure('sign', () => signer.sign(data));
-    } catch (error) {
-      keyFailure = error;
-      throw error;
-    }
+  const recorded = (key: Signer): Signer => {
+    requireUnexpired(key);
+    const sign = async (data: Uint8Array): Promise<Buffer> => {
+      try {
+        return await callRecorder.measure('sign', () => key.sign(data));
+      } catch (error) {
+        keyFailure = error;
+        throw error;
+      }
+    };
+    return { ...key, sign };
   };
+  const { sign } = recorded(signer);
+  const identityAssertion = publisher === null ? undefined : identityAssertionOf(recorded(publisher), definition);
   try {
-    return await signManifest(definition, { call, sign }, signal);
+    return await signManifest(definition, { call, sign, identityAssertion }, signal);
   } catch (cause) {
     signal.throwIfAborted();
     if (keyFailure === null) throw manifestRefused(cause);

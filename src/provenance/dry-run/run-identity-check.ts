@@ -25,7 +25,7 @@ async function answerOf(
 ): Promise<CheckAnswer> {
   const { signal } = new AbortController();
   try {
-    const signature = { signer, timeStamps: settings === null ? null : new TimeStamps(settings) };
+    const signature = { signer, publisher: null, timeStamps: settings === null ? null : new TimeStamps(settings) };
     const definition = dryRunManifest({ assertions: [], actions: [] });
     const space = await reserveTimeStamp(signature, signal);
     const { manifest } = await signWithIdentity(definition, signature, space, signal);

@@ -1,4 +1,12 @@
-import { Builder, type JsCallbackSignerConfig, Reader } from '@contentauth/c2pa-node';
+import {
+  Builder,
+  CallbackCredentialHolder,
+  CallbackSigner,
+  IdentityAssertionBuilder,
+  IdentityAssertionSigner,
+  type JsCallbackSignerConfig,
+  Reader,
+} from '@contentauth/c2pa-node';
 import { awaitNativeCall } from '#concurrency/race-abort.ts';
 import type { ManifestReport, ValidationResults } from '../validation-report.ts';
 
@@ -29,6 +37,29 @@ const SDK_MEDIA_TYPES: Readonly<Record<string, string>> = {
 export interface SdkSignature {
   readonly call: JsCallbackSignerConfig;
   sign(data: Buffer): Promise<Buffer>;
+  readonly identityAssertion?: IdentityAssertion | undefined;
+}
+
+/** A CAWG identity assertion, which the SDK adds to a manifest once the assertions are known that it refers to. */
+export interface IdentityAssertion {
+  /** The size of its content, which the SDK pads. */
+  readonly sizeBytes: number;
+  readonly role: string;
+  /** Labels of assertions that it refers to beside the hard binding. */
+  readonly referencedLabels: readonly string[];
+  /** Returns a tagged COSE_Sign1 structure for a payload, which it leaves out. */
+  sign(payload: SignerPayload): Promise<Buffer>;
+}
+
+/** The payload of an identity assertion's signature (CAWG Identity Assertion 1.2 §5.1), as the SDK hands it out. */
+export interface SignerPayload {
+  readonly referenced_assertions: readonly {
+    readonly url: string;
+    readonly alg?: string | null;
+    readonly hash: Uint8Array | readonly number[];
+  }[];
+  readonly sig_type: string;
+  readonly role?: readonly string[];
 }
 
 /** A manifest in the SDK's terms, and the resources that it refers to by identifier. */
@@ -135,12 +166,34 @@ async function builderOf(
   return builder;
 }
 
-/** Signs with `signConfigAsync`: a `CallbackSigner` object would keep the process alive until it is collected. */
+/**
+ * Signs with `signConfigAsync` where it can: a `CallbackSigner` object, which identity assertions need, keeps the process alive
+ * until it is collected.
+ */
 function signBuilder(builder: Builder, signature: SdkSignature, signal: AbortSignal): Promise<Buffer> {
-  return awaitNativeCall(
-    () => builder.signConfigAsync(signature.sign, signature.call, STAND_IN, { buffer: null }),
-    signal,
-  );
+  const { sign, call, identityAssertion } = signature;
+  const output = { buffer: null };
+  if (identityAssertion === undefined) {
+    return awaitNativeCall(() => builder.signConfigAsync(sign, call, STAND_IN, output), signal);
+  }
+  return awaitNativeCall(async () => {
+    const signer = await identitySigner(signature, identityAssertion);
+    return await builder.signAsync(signer, STAND_IN, output);
+  }, signal);
+}
+
+async function identitySigner(
+  { sign, call }: SdkSignature,
+  { sizeBytes, role, referencedLabels, sign: signPayload }: IdentityAssertion,
+): Promise<IdentityAssertionSigner> {
+  const sdkSign = signPayload as unknown as Parameters<typeof CallbackCredentialHolder.newCallbackCredentialHolder>[2];
+  const holder = CallbackCredentialHolder.newCallbackCredentialHolder(sizeBytes, 'cawg.x509.cose', sdkSign);
+  const assertion = await IdentityAssertionBuilder.identityBuilderForCredentialHolder(holder);
+  assertion.addReferencedAssertions([...referencedLabels]);
+  assertion.addRoles([role]);
+  const signer = IdentityAssertionSigner.new(CallbackSigner.newSigner(call, sign).getHandle());
+  signer.addIdentityAssertion(assertion);
+  return signer;
 }
 
 /** Returns the settings of a validation that knows trust anchors, where there are any. */

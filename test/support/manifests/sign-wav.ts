@@ -19,14 +19,22 @@ export const generator = { name: 'Attestream', version: '0.0.0-test' };
 /** An author with an identity of its own. */
 export function testAuthor({
   signer = defaultIdentity.signer,
+  publisher = null,
   timeStamps = null,
   trust = { current: NO_TRUST_LISTS },
 }: {
   signer?: Signer;
+  publisher?: Signer | null;
   timeStamps?: TimeStampSettings | null;
   trust?: TrustSource;
 } = {}): ManifestAuthor {
-  return createManifestAuthor({ signerOf: () => signer, timeStampsOf: () => timeStamps, generator, trust });
+  return createManifestAuthor({
+    signerOf: () => signer,
+    publisherOf: () => publisher,
+    timeStampsOf: () => timeStamps,
+    generator,
+    trust,
+  });
 }
 
 /** A second of silence in 8-bit mono. */
