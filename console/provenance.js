@@ -11,6 +11,9 @@ import { exactTime } from './text.js';
  * @typedef {import('../src/contract/verification.ts').VerifiedManifest} Manifest
  */
 
+/** Failures that only say that nobody here knows a signer. */
+const UNTRUSTED = ['signingCredential.untrusted', 'cawg.x509.credential.untrusted'];
+
 /**
  * Shows what was found: state and summary; signer, time and actions; then, each below a click, ingredients, assertions, checks
  * and the raw report.
@@ -20,7 +23,7 @@ export function Provenance({ reading: { verification, raw } }) {
   const { state, summary, codes, manifests, publication, omitted } = verification;
   const [manifest] = manifests;
   const failures = codes.filter(
-    ({ code, kind, ingredient }) => kind === 'failure' && ingredient !== true && code !== 'signingCredential.untrusted',
+    ({ code, kind, ingredient }) => kind === 'failure' && ingredient !== true && !UNTRUSTED.includes(code),
   );
   return html`
     <article class="card">
@@ -53,8 +56,9 @@ function codeRow({ code, kind, explanation, count, ingredient }) {
 
 /** @param {{ verification: Verification, manifest: Manifest }} props */
 function Summary({ verification: { state, trust_list: list, manifest_from: from }, manifest }) {
-  const { signer, time_stamp: stamp, generator, title, label } = manifest;
+  const { signer, time_stamp: stamp, generator, title, label, identity_assertions: identities = [] } = manifest;
   return html`<dl class="facts">
+    ${identities.map((identity) => html`<dt>${identityHeading(identity)}</dt><dd><${Identity} identity=${identity} /></dd>`)}
     <dt>Signed by</dt><dd><${Signer} signer=${signer} /></dd>
     ${state !== 'invalid' && html`<dt>Trust list</dt><dd>${list ?? 'On none that this service knows'}</dd>`}
     <dt>Signed at</dt><dd>${stamp ? html`<time datetime=${stamp.time}>${exactTime(stamp.time)}</time><${Authority} stamp=${stamp} />` : 'No authority confirms a time'}</dd>
@@ -70,6 +74,28 @@ function Signer({ signer }) {
   const { name, organization, development } = signer ?? {};
   const known = [organization, name].filter((part) => part !== undefined);
   return html`<${FoldedText} text=${known.join(', ') || 'A signer without a name'} />${development && html` <span class="state bad">development identity</span>`}`;
+}
+
+/** What is said of an identity that nobody has to believe. */
+const IDENTITY_STATES = {
+  trusted: '',
+  valid: 'on no list of publishers that this service knows',
+  invalid: 'does not verify',
+  unverified: 'not verified',
+};
+
+/** @param {NonNullable<Manifest['identity_assertions']>[number]} identity */
+function identityHeading({ state, roles }) {
+  if (state !== 'trusted') return 'Identity';
+  return roles.includes('cawg.publisher') ? 'Published by' : 'Vouched for by';
+}
+
+/** @param {{ identity: NonNullable<Manifest['identity_assertions']>[number] }} props */
+function Identity({ identity: { state, name, organization, issuer, trust_list: list } }) {
+  const known = [organization, name].filter((part) => part !== undefined);
+  const stated = issuer === undefined ? 'Somebody without a name' : `Somebody, as ${issuer} states`;
+  const words = state === 'trusted' ? `on ${list ?? 'a list of publishers'}` : IDENTITY_STATES[state];
+  return html`<${FoldedText} text=${known.join(', ') || stated} /> <span class=${state === 'invalid' ? 'state bad' : 'muted'}>${words}</span>`;
 }
 
 /** @param {{ stamp: NonNullable<Manifest['time_stamp']> }} props */

@@ -1,5 +1,6 @@
 // The official reader (WebAssembly) in a web worker: it validates files and fragments beside the page, which gets a description
 // of bounded size, however large the manifest is.
+import { hasIdentities, withIdentities } from './shared/describe-identities.js';
 import { describeReport } from './shared/describe-report.js';
 import { summarize } from './shared/summarize.js';
 
@@ -55,10 +56,11 @@ addEventListener('message', async (/** @type {MessageEvent<ReadRequest>} */ { da
 async function answerTo(request) {
   const { trust, detailed } = request;
   const lists = [...trust.signers, ...trust.authorities];
-  const report = await reportOf(request, lists);
+  const report = await reportOf(request, signerSettings(lists));
   const described = describeReport(report, detailed ? 'detailed' : 'summary');
   const verdict = described.state === 'trusted' ? await withTrustList(described, request) : described;
-  const verification = { ...verdict, summary: summarize(verdict) };
+  const vouched = hasIdentities(report) ? await withPublishers(verdict, request) : verdict;
+  const verification = { ...vouched, summary: summarize(vouched) };
   return { verification, raw: detailed ? new Blob([JSON.stringify(report, null, 2)]) : null };
 }
 
@@ -76,19 +78,43 @@ const SIGNER_USAGES = [
 ].join('\n');
 
 /**
- * Reads a file or a fragment. Nothing that a manifest refers to is fetched.
- * @param {ReadRequest} request
+ * Returns the settings of a reading by lists of signers and authorities, which leaves identity assertions alone, as in the service.
  * @param {TrustLists['signers']} lists
  */
-async function reportOf({ mediaType, blob, fragment }, lists) {
-  const WasmReader = await loaded;
-  const settings = JSON.stringify({
-    verify: { remote_manifest_fetch: false, ocsp_fetch: false },
+function signerSettings(lists) {
+  return {
+    core: { decode_identity_assertions: false },
     trust: {
       trust_config: SIGNER_USAGES,
       ...(lists.length > 0 && { trust_anchors: lists.map(({ pem }) => pem).join('\n') }),
     },
-  });
+  };
+}
+
+/**
+ * Adds what the reader says of identity assertions, by the lists of publishers.
+ * @param {any} described
+ * @param {ReadRequest} request
+ */
+async function withPublishers(described, request) {
+  const { publishers, allowed } = request.trust;
+  const lists = [
+    ...publishers.map(({ name, pem }) => ({ trust_uri: name, trust_anchors: pem })),
+    ...allowed.map(({ name, pem }) => ({ trust_uri: name, trust_anchors: '', allowed_list: pem })),
+  ];
+  const anchors = lists.map((list) => ({ ...list, trust_kind: 'cawg' }));
+  const report = await reportOf(request, { core: { allowed_network_hosts: [] }, trust: { anchors } });
+  return withIdentities(described, [report], allowed.length === 1 ? allowed[0]?.name : undefined);
+}
+
+/**
+ * Reads a file or a fragment. Nothing that a manifest refers to is fetched.
+ * @param {ReadRequest} request
+ * @param {object} chosen settings
+ */
+async function reportOf({ mediaType, blob, fragment }, chosen) {
+  const WasmReader = await loaded;
+  const settings = JSON.stringify({ verify: { remote_manifest_fetch: false, ocsp_fetch: false }, ...chosen });
   const reader = await (fragment === undefined
     ? WasmReader.fromBlob(mediaType, blob, settings)
     : WasmReader.fromBlobFragment(mediaType, blob, fragment, settings));
@@ -118,7 +144,7 @@ async function listOfSigner(request) {
   const { signers, authorities } = request.trust;
   if (signers.length === 1 && authorities.length === 0) return signers[0]?.name ?? null;
   for (const list of signers) {
-    const report = await reportOf(request, [list]);
+    const report = await reportOf(request, signerSettings([list]));
     const codes = /** @type {any[]} */ (report.validation_results?.activeManifest?.success ?? []);
     if (codes.some(({ code }) => code === 'signingCredential.trusted')) return list.name;
   }

@@ -9,6 +9,7 @@ const SOURCES = [
   'formats/isobmff/excluded-boxes.ts',
   'formats/isobmff/merkle-box.ts',
   'provenance/algorithm-name.ts',
+  'provenance/describe-identities.ts',
   'provenance/describe-report.ts',
   'provenance/status-codes.ts',
   'provenance/validation-report.ts',

@@ -9,7 +9,7 @@ import { findPrograms } from '#packaging/find-programs.ts';
 import { Launcher } from '#processes/launcher.ts';
 import { probeSigning } from '#provenance/probe-signing.ts';
 import { Signers } from '#provenance/signers.ts';
-import { TrustLists } from '#provenance/trust-lists.ts';
+import { NO_TRUST_LISTS, type TrustList, type TrustLists } from '#provenance/trust-lists.ts';
 import { TrustStore } from '#provenance/trust-store.ts';
 import { CollectedLog } from '#telemetry/collected-log.ts';
 import { createDependencyProbes } from './dependency-probes.ts';
@@ -133,16 +133,15 @@ function* programs(): Generator<Finding> {
 }
 
 async function trustLists({ trust: settings }: Config) {
-  const none = new TrustLists({ signers: [], authorities: [] });
-  if (settings.anchors.length + settings.tsa_anchors.length === 0) return { lists: none, findings: [] };
   try {
     const store = await TrustStore.open({ settings, log: new CollectedLog() });
     store.close();
-    const { signers, authorities: stamping } = store.current.data;
-    const names = [...signers, ...stamping].map(({ name }) => name).join(', ');
-    return { lists: store.current, findings: [ok('trust lists', names)] };
+    const names = Object.values(store.current.data).flatMap((lists: readonly TrustList[]) =>
+      lists.map(({ name }) => name),
+    );
+    return { lists: store.current, findings: names.length === 0 ? [] : [ok('trust lists', names.join(', '))] };
   } catch (error) {
-    return { lists: none, findings: [failed('trust lists', error)] };
+    return { lists: NO_TRUST_LISTS, findings: [failed('trust lists', error)] };
   }
 }
 

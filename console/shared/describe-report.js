@@ -251,13 +251,13 @@ function describedAssertion(
 }
 
 /** Returns those of some fields that are texts, each within the limit. */
-function texts                     (fields                                 , characters        ) {
+export function texts                     (fields                                 , characters        ) {
   const given = Object.entries(fields).filter((entry)                          => typeof entry[1] === 'string');
   return Object.fromEntries(given.map(([name, text]) => [name, cut(text, characters)]))                            ;
 }
 
 /** Shortens a text, between characters, and makes it well-formed. */
-function cut(text        , characters        )         {
+export function cut(text        , characters        )         {
   if (text.length <= characters) return text.toWellFormed();
   return `${text.slice(0, characters - 1).toWellFormed()}…`;
 }

@@ -87,6 +87,26 @@ const EXPLANATIONS                                   = {
   'general.error': 'The manifest cannot be read.',
   'cawg.identity.well-formed': 'A named person or organisation vouches for the asset; its signature is in order.',
   'cawg.identity.trusted': 'Who vouches for the asset is on a trust list.',
+  'cawg.identity.cbor.invalid': 'An identity assertion cannot be read.',
+  'cawg.identity.assertion.mismatch': 'An identity assertion refers to something that was not signed.',
+  'cawg.identity.assertion.duplicate': 'An identity assertion refers to something twice.',
+  'cawg.identity.credential_revoked': 'The certificate of who vouches for the asset was revoked.',
+  'cawg.identity.hard_binding_missing': 'An identity assertion does not refer to the media.',
+  'cawg.identity.hard_binding_incorrect': 'An identity assertion refers to other media.',
+  'cawg.identity.sig_type.unknown': 'An identity assertion is signed in a way that is not known here.',
+  'cawg.identity.pad.invalid': 'An identity assertion holds something that its signature does not cover.',
+  'cawg.x509.signature.validated': 'The signature of who vouches for the asset is in order.',
+  'cawg.x509.signature.mismatch': 'The signature of an identity assertion does not fit it, or cannot be read.',
+  'cawg.x509.signature.outside_validity':
+    'The certificate of who vouches for the asset has ended, or is not valid yet.',
+  'cawg.x509.credential.trusted': 'Who vouches for the asset is on a list of publishers.',
+  'cawg.x509.credential.untrusted': 'Who vouches for the asset is on no list of publishers that this service knows.',
+  'cawg.x509.credential.invalid': 'The certificate of who vouches for the asset is not fit for it.',
+  'cawg.x509.algorithm.unsupported': 'An identity assertion uses an algorithm that is not accepted.',
+  'cawg.ica.untrusted_issuer': 'This service knows no aggregator of identities: what one states was not verified.',
+  'cawg.ica.did_unavailable':
+    'The aggregator of an identity was not asked: this service opens no connections that a file names.',
+  'cawg.ica.signature_mismatch': 'The signature of an aggregator of identities does not fit.',
 };
 
 /** Returns a status code in plain words; null for a code that is not known here. */

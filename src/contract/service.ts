@@ -208,10 +208,23 @@ export const trustLists = z
   .object({
     signers: z.array(namedList).describe('Anchors of signers (`trust.anchors`).'),
     authorities: z.array(namedList).describe('Anchors of time-stamp authorities (`trust.tsa_anchors`).'),
+    publishers: z.array(namedList).describe('Anchors of publishers (`trust.publisher_anchors`).'),
+    allowed: z
+      .array(namedList)
+      .describe(
+        'Certificates of publishers themselves (`trust.allowed`); of some only the SHA-256 in base64, on a line of its own.',
+      ),
   })
   .meta({
     id: 'TrustLists',
     description: 'The trust lists that verification uses, for readers that run elsewhere.',
-    examples: [{ signers: [{ name: 'C2PA-TRUST-LIST', pem: '-----BEGIN CERTIFICATE-----…' }], authorities: [] }],
+    examples: [
+      {
+        signers: [{ name: 'C2PA-TRUST-LIST', pem: '-----BEGIN CERTIFICATE-----…' }],
+        authorities: [],
+        publishers: [],
+        allowed: [],
+      },
+    ],
   });
 export type ShownTrustLists = z.infer<typeof trustLists>;

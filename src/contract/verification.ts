@@ -55,6 +55,32 @@ export const verifiedIngredient = z
   })
   .meta({ id: 'VerifiedIngredient', description: 'What an asset was made from, as its manifest records it.' });
 
+export const verifiedIdentity = z
+  .object({
+    state: z
+      .enum(['trusted', 'valid', 'invalid', 'unverified'])
+      .describe(
+        '`trusted`: its signature is in order, and its signer is on a list of publishers; `valid`: its signature is in order, and its signer is on no list that this service knows; `invalid`: it does not verify; `unverified`: it could not be checked, or the manifest is not valid.',
+      ),
+    kind: z
+      .enum(['x509', 'claims_aggregation', 'other'])
+      .describe('By a certificate, by an aggregator that confirms identities, or in a way that is not known here.'),
+    roles: z.array(z.string()).describe('What it states of the signer: `cawg.publisher`, `cawg.creator`.'),
+    name: z
+      .string()
+      .exactOptional()
+      .describe('The common name of the certificate; only where its signature is in order.'),
+    organization: z.string().exactOptional().describe('Like `name`.'),
+    issuer: z.string().exactOptional().describe('The aggregator, as the assertion states it. Nobody checked it.'),
+    trust_list: z.string().exactOptional().describe('The list that the signer is on.'),
+    failures: z.array(z.string()).exactOptional().describe('The codes of what is wrong with it.'),
+  })
+  .meta({
+    id: 'VerifiedIdentity',
+    description: 'An identity assertion of CAWG: who vouches for an asset beside the signer of its manifest.',
+  });
+export type VerifiedIdentity = z.infer<typeof verifiedIdentity>;
+
 export const verifiedManifest = z
   .object({
     label: z.string(),
@@ -76,6 +102,10 @@ export const verifiedManifest = z
       .object({ time: z.string(), authority: z.string().exactOptional(), trusted: z.boolean() })
       .exactOptional()
       .describe('When it was signed, as an authority states it.'),
+    identity_assertions: z
+      .array(verifiedIdentity)
+      .exactOptional()
+      .describe('Who vouches for it beside its signer: the first ten. They change nothing about `state`.'),
     actions: z.array(verifiedAction),
     ingredients: z.array(verifiedIngredient),
     assertions: z.array(z.object({ label: z.string(), created: z.boolean(), data: z.unknown().exactOptional() })),

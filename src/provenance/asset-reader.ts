@@ -2,6 +2,9 @@ import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { raceAbort } from '#concurrency/race-abort.ts';
 import type { AssetAnswer, AssetTask, CrJsonAsset } from './reading/reader-thread.ts';
+import { MANIFEST_STORE_TYPE } from './sdk/sdk.ts';
+import type { TrustLists } from './trust-lists.ts';
+import type { ManifestReport } from './validation-report.ts';
 
 export type { CrJsonAsset } from './reading/reader-thread.ts';
 
@@ -17,7 +20,7 @@ const THREAD_URL = new URL(`./reading/reader-thread${extname(import.meta.url)}`,
 export async function readInWasm<Answer extends AssetTask['answer']>(
   answer: Answer,
   asset: CrJsonAsset,
-  anchors: string | null,
+  anchors: AssetTask['anchors'],
   signal: AbortSignal,
 ): Promise<AssetAnswer<Answer>> {
   signal.throwIfAborted();
@@ -32,4 +35,24 @@ export async function readInWasm<Answer extends AssetTask['answer']>(
   } finally {
     void worker.terminate();
   }
+}
+
+const LABEL = 'cawg.identity';
+
+/**
+ * Has the WASM build read the identity assertions of a manifest store, or of an asset whose store is not known, by the lists of
+ * publishers. The native build knows no such lists (c2pa-rs#2599). Only what the report says of identity assertions counts.
+ * Returns null where it has none, or none that can be read; throws only when the signal is aborted.
+ */
+export async function readIdentities(
+  found: Uint8Array | CrJsonAsset,
+  { data: { publishers: anchors, allowed } }: TrustLists,
+  signal: AbortSignal,
+): Promise<ManifestReport | null> {
+  if (found instanceof Uint8Array && !Buffer.from(found.buffer, found.byteOffset, found.byteLength).includes(LABEL)) {
+    return null;
+  }
+  const asset = found instanceof Uint8Array ? { bytes: found, mediaType: MANIFEST_STORE_TYPE } : found;
+  const answer = await readInWasm('report', asset, { anchors, allowed }, signal);
+  return 'problem' in answer ? null : answer.report;
 }

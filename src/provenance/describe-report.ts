@@ -265,13 +265,13 @@ function describedAssertion(
 }
 
 /** Returns those of some fields that are texts, each within the limit. */
-function texts<Name extends string>(fields: Readonly<Record<Name, unknown>>, characters: number) {
+export function texts<Name extends string>(fields: Readonly<Record<Name, unknown>>, characters: number) {
   const given = Object.entries(fields).filter((entry): entry is [Name, string] => typeof entry[1] === 'string');
   return Object.fromEntries(given.map(([name, text]) => [name, cut(text, characters)])) as { [N in Name]?: string };
 }
 
 /** Shortens a text, between characters, and makes it well-formed. */
-function cut(text: string, characters: number): string {
+export function cut(text: string, characters: number): string {
   if (text.length <= characters) return text.toWellFormed();
   return `${text.slice(0, characters - 1).toWellFormed()}…`;
 }

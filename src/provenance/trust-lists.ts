@@ -15,6 +15,10 @@ export interface TrustListData {
   readonly signers: readonly TrustList[];
   /** Anchors of time-stamp authorities. */
   readonly authorities: readonly TrustList[];
+  /** Anchors of publishers, who make identity assertions. */
+  readonly publishers: readonly TrustList[];
+  /** Certificates of publishers themselves, in PEM, or a line with the SHA-256 of each in base64. */
+  readonly allowed: readonly TrustList[];
 }
 
 /** The trust lists in force, which may be replaced at any time: one judgement takes `current` once. */
@@ -31,7 +35,7 @@ interface ParsedList {
 /** The trust lists of a deployment. */
 export class TrustLists {
   readonly data: TrustListData;
-  /** All certificates in PEM, for the readers; null where there are none. */
+  /** All certificates of signers and authorities in PEM, for the readers; null where there are none. */
   readonly pem: string | null;
   /** Those of signers. */
   readonly signersPem: string | null;
@@ -70,7 +74,7 @@ export class TrustLists {
 }
 
 /** Trust lists of a deployment that has none. */
-export const NO_TRUST_LISTS = new TrustLists({ signers: [], authorities: [] });
+export const NO_TRUST_LISTS = new TrustLists({ signers: [], authorities: [], publishers: [], allowed: [] });
 
 function bundleOf(lists: readonly TrustList[]): string | null {
   return lists.length === 0 ? null : lists.map(({ pem }) => pem).join('\n');

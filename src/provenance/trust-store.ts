@@ -6,11 +6,13 @@ import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf } from '#errors/system-problem.ts';
 import type { Log } from '#telemetry/logger.ts';
 import { FileWatch, stateOfFile } from './file-watch.ts';
-import { type PemBlock, pemBlocks } from './identity/pem.ts';
+import { outsidePem, type PemBlock, pemBlocks } from './identity/pem.ts';
 import { type TrustList, TrustLists, type TrustSource } from './trust-lists.ts';
 
 /** The places of trust lists: PEM files, or folders of them. */
-export type TrustSettings = Pick<Config['trust'], 'anchors' | 'tsa_anchors'>;
+export type TrustSettings = Partial<Pick<Config['trust'], (typeof PLACES)[number]>>;
+
+const PLACES = ['anchors', 'tsa_anchors', 'publisher_anchors', 'allowed'] as const;
 
 interface TrustStoreOptions {
   readonly settings: TrustSettings;
@@ -43,7 +45,7 @@ export class TrustStore implements TrustSource {
   static async open(options: TrustStoreOptions): Promise<TrustStore> {
     const state = await stateOf(options.settings);
     const lists = await readLists(options.settings);
-    if (lists.pem !== null) options.log.info(namesOf(lists), 'trust lists loaded');
+    if (hasLists(options.settings)) options.log.info(namesOf(lists), 'trust lists loaded');
     return new TrustStore(options, lists, state);
   }
 
@@ -73,7 +75,7 @@ export class TrustStore implements TrustSource {
 
   #watchFiles(settings: TrustSettings, usedState: string): FileWatch | undefined {
     const { log, pollIntervalMs } = this.#options;
-    if (settings.anchors.length + settings.tsa_anchors.length === 0) return undefined;
+    if (!hasLists(settings)) return undefined;
     return new FileWatch({
       stateOf: () => stateOf(settings),
       usedState,
@@ -97,25 +99,39 @@ export class TrustStore implements TrustSource {
   }
 }
 
-function namesOf({ data: { signers, authorities } }: TrustLists): object {
+function hasLists(settings: TrustSettings): boolean {
+  return PLACES.some((place) => (settings[place] ?? []).length > 0);
+}
+
+function namesOf({ data: { signers, authorities, publishers, allowed } }: TrustLists): object {
   const names = (lists: readonly TrustList[]): string[] => lists.map(({ name }) => name);
-  return { anchors: names(signers), tsa_anchors: names(authorities) };
+  return {
+    anchors: names(signers),
+    tsa_anchors: names(authorities),
+    publisher_anchors: names(publishers),
+    allowed: names(allowed),
+  };
 }
 
 async function readLists(settings: TrustSettings): Promise<TrustLists> {
   const read = async (key: keyof TrustSettings): Promise<TrustList[]> =>
-    (await Promise.all(settings[key].map((path) => listsAt(`trust.${key}`, path)))).flat();
-  return new TrustLists({ signers: await read('anchors'), authorities: await read('tsa_anchors') });
+    (await Promise.all((settings[key] ?? []).map((path) => listsAt(key, path)))).flat();
+  return new TrustLists({
+    signers: await read('anchors'),
+    authorities: await read('tsa_anchors'),
+    publishers: await read('publisher_anchors'),
+    allowed: await read('allowed'),
+  });
 }
 
-async function listsAt(field: string, path: string): Promise<TrustList[]> {
+async function listsAt(key: keyof TrustSettings, path: string): Promise<TrustList[]> {
   const lists: TrustList[] = [];
   let file = path;
   try {
-    for (file of await filesAt(path)) lists.push(await readList(file));
+    for (file of await filesAt(path)) lists.push(await readList(file, key === 'allowed'));
   } catch (cause) {
     const problem = isSystemError(cause) ? problemOf(cause) : (cause as Error).message;
-    throw new AppError('TRUST_LIST_UNUSABLE', { field, file, problem }, { cause });
+    throw new AppError('TRUST_LIST_UNUSABLE', { field: `trust.${key}`, file, problem }, { cause });
   }
   return lists;
 }
@@ -128,15 +144,25 @@ async function filesAt(path: string): Promise<string[]> {
   return names.map((name) => join(path, name));
 }
 
-async function readList(file: string): Promise<TrustList> {
+/** The SHA-256 of a certificate, in base64, as a line of its own. */
+const DIGEST_LINE = /^[A-Za-z0-9+/]{43}=[ \t]*$/gm;
+
+/** Reads a list; one of allowed certificates may hold digests of some, which stand outside the blocks of PEM. */
+async function readList(file: string, mayHoldDigests: boolean): Promise<TrustList> {
   const { size } = await stat(file);
   if (size > MAX_LIST_BYTES) throw new Error(`it has ${size} bytes, more than ${MAX_LIST_BYTES}`);
   const text = await readFile(file, 'latin1');
   const blocks = pemBlocks(text);
-  if (blocks.length === 0) throw new Error('it holds no certificate in PEM ("-----BEGIN CERTIFICATE-----")');
+  const digests = mayHoldDigests ? (outsidePem(text).match(DIGEST_LINE) ?? []) : [];
+  if (blocks.length + digests.length === 0) {
+    throw new Error('it holds no certificate in PEM ("-----BEGIN CERTIFICATE-----")');
+  }
   if (text.split('-----BEGIN ').length - 1 > blocks.length) throw new Error('one of its certificates has no end');
   for (const [index, block] of blocks.entries()) requireCertificate(block, index + 1);
-  return { name: basename(file).replace(PEM_NAME, ''), pem: blocks.map(({ pem }) => pem).join('') };
+  return {
+    name: basename(file).replace(PEM_NAME, ''),
+    pem: [...blocks.map(({ pem }) => pem), ...digests.map((line) => `${line.trim()}\n`)].join(''),
+  };
 }
 
 function requireCertificate({ label, pem }: PemBlock, number: number): void {
@@ -150,8 +176,8 @@ function requireCertificate({ label, pem }: PemBlock, number: number): void {
 }
 
 /** Returns a text that differs when a file was changed, replaced, added or removed. */
-async function stateOf({ anchors, tsa_anchors: authorities }: TrustSettings): Promise<string> {
-  const states = [...anchors, ...authorities].map(async (path) => {
+async function stateOf(settings: TrustSettings): Promise<string> {
+  const states = PLACES.flatMap((place) => settings[place] ?? []).map(async (path) => {
     const files = await filesAt(path).catch(() => [path]);
     return await Promise.all(files.map(stateOfFile));
   });

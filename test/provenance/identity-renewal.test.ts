@@ -159,6 +159,9 @@ test('the log warns once, at the start, of outputs without a time-stamp, and of 
 
   writeIdentity(folder, identity);
   const stamped = { ...config, signing: { ...config.signing, tsa_url: ['https://timestamp.example.com'] } };
-  const own = new TrustLists({ signers: [{ name: 'own', pem: identity.chain.map(pemOf).join('') }], authorities: [] });
+  const own = new TrustLists({
+    ...NO_TRUST_LISTS.data,
+    signers: [{ name: 'own', pem: identity.chain.map(pemOf).join('') }],
+  });
   assert.deepEqual((await started(t, stamped, own)).warnings(), []);
 });

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import type { Config } from '#config/config.ts';
 import { loadConfig } from '#config/load-config.ts';
 import { AppError } from '#errors/app-error.ts';
-import { TrustLists } from '#provenance/trust-lists.ts';
+import { NO_TRUST_LISTS } from '#provenance/trust-lists.ts';
 import { Reloads } from '../../src/reload.ts';
 import { TestIdentities } from '../support/jobs/test-identities.ts';
 import { keptLog } from '../support/jobs/test-jobs.ts';
@@ -45,7 +45,7 @@ async function configured(text: string) {
   const reloads = new Reloads({
     ...{ config: await load(), load, identities, log },
     trust: {
-      current: new TrustLists({ signers: [], authorities: [] }),
+      current: NO_TRUST_LISTS,
       prepare: async (settings) => () => void trusted.push(settings as Config['trust']),
     },
     identitiesChanged: async () => undefined,

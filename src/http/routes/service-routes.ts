@@ -148,13 +148,18 @@ export function addTrustListsRoute(app: FastifyInstance, trust: TrustSource): vo
     schema: {
       operationId: 'trust-lists',
       summary: 'The trust lists',
-      description: 'The certificates of `trust.anchors` and `trust.tsa_anchors`, as they are in force.',
+      description: 'The certificates that the settings of `trust` name, as they are in force.',
       tags: ['Service'],
       response: { 200: ok(trustLists, 'The lists.'), ...errorResponses([401, 403, 404, 405]) },
     },
     handler: async (): Promise<ShownTrustLists> => {
-      const { signers, authorities } = trust.current.data;
-      return { signers: [...signers], authorities: [...authorities] };
+      const { signers, authorities, publishers, allowed } = trust.current.data;
+      return {
+        signers: [...signers],
+        authorities: [...authorities],
+        publishers: [...publishers],
+        allowed: [...allowed],
+      };
     },
   });
 }

@@ -1,9 +1,10 @@
 import type { PublicationDeviation, PublicationVerification, Verification } from '#contract/verification.ts';
+import { withIdentities } from '#provenance/describe-identities.ts';
 import { describeReport, type ReportDescription } from '#provenance/describe-report.ts';
 import type { AssetReading } from '#provenance/official-reader.ts';
 import { explanationOf } from '#provenance/status-codes.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
-import { failuresIn, problemsIn, VALID_ASSET } from '#provenance/validation-report.ts';
+import { failuresIn, type ManifestReport, problemsIn, VALID_ASSET } from '#provenance/validation-report.ts';
 import { describePart, partKey } from '#publications/media-part.ts';
 import {
   type Deviation,
@@ -65,6 +66,18 @@ export function withTrustList(
   const list = others.every((store) => lists.listOfSigner(store) !== null) ? lists.listOfSigner(first) : null;
   const verified = list === null ? { ...verification, state: 'valid' as const } : { ...verification, trust_list: list };
   return { ...verified, summary: summarize(verified) };
+}
+
+/** Adds what the reader says of identity assertions, to a verdict that nothing else changes. */
+export function withPublishers(
+  verification: Verification,
+  identities: readonly (ManifestReport | null)[],
+  { data: { allowed } }: TrustLists,
+): Verification {
+  if (identities.every((report) => report === null)) return verification;
+  const described = withIdentities(verification, identities, allowed.length === 1 ? allowed[0]?.name : undefined);
+  const isValid = described.state === 'valid' || described.state === 'trusted';
+  return isValid ? { ...described, summary: summarize(described) } : described;
 }
 
 /**

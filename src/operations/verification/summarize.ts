@@ -1,4 +1,4 @@
-import type { PublicationVerification, Verification } from '#contract/verification.ts';
+import type { PublicationVerification, Verification, VerifiedIdentity } from '#contract/verification.ts';
 
 /** Failures that say that the media was changed. */
 const MEDIA_CHANGED = /^assertion\.(?:dataHash|bmffHash|boxesHash|collectionHash)\.mismatch$/;
@@ -17,17 +17,57 @@ const SIGNATURE_FAILED = /^claimSignature\./;
  */
 export function summarize(verification: Omit<Verification, 'summary'>): string {
   const { state, codes, manifests, trust_list: list } = verification;
-  const [active] = manifests;
   switch (state) {
     case 'none':
       return 'No provenance information.';
     case 'trusted':
-      return `${unchanged('Unchanged', verification)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.${leftOpen(verification)}${namedFiles(codes)}${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
+      return `${unchanged('Unchanged', verification)}. ${signedBy(verification, `who is on ${list ?? 'a trust list of this service'}`)}${leftOpen(verification)}${namedFiles(codes)}${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
     case 'valid':
-      return `${unchanged('Unchanged since signing', verification)}. ${signerOf(active)} is on no trust list that this service knows.${leftOpen(verification)}${namedFiles(codes)}${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
+      return `${unchanged('Unchanged since signing', verification)}. ${signedBy(verification, NO_LIST)}${leftOpen(verification)}${namedFiles(codes)}${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
     case 'invalid':
       return reasonOf(codes);
   }
+}
+
+const NO_LIST = 'who is on no trust list that this service knows';
+const PUBLISHER = 'cawg.publisher';
+
+/** Returns sentences about the signer, and about who else vouches for the active manifest. */
+function signedBy({ manifests: [active] }: Pick<Verification, 'manifests'>, listed: string): string {
+  const signer = signerOf(active);
+  const identities = active?.identity_assertions ?? [];
+  const known = identities.find(({ state, roles }) => state === 'trusted' && roles.includes(PUBLISHER));
+  const others = identities.filter((identity) => identity !== known).map((identity) => ` ${identityInWords(identity)}`);
+  if (known !== undefined) {
+    const publisher = `Published by ${holderOf(known)}, who is on ${known.trust_list ?? 'a list of publishers'}`;
+    return `${publisher}, and signed by ${signer}, ${listed}.${others.join('')}`;
+  }
+  const alone =
+    listed === NO_LIST ? `${signer} is on no trust list that this service knows.` : `Signed by ${signer}, ${listed}.`;
+  return `${alone}${others.join('')}`;
+}
+
+function identityInWords(identity: VerifiedIdentity): string {
+  const { state, kind, roles, issuer, failures = [], trust_list: list } = identity;
+  const part = roles.includes(PUBLISHER) ? 'publisher' : 'person or organisation that vouches for it';
+  switch (state) {
+    case 'trusted':
+      return `${holderOf(identity)}, who is on ${list ?? 'a list of publishers'}, vouches for it${roles.length === 0 ? '' : ` (${roles.join(', ')})`}.`;
+    case 'valid':
+      return `It names ${holderOf(identity)} as ${roles.includes(PUBLISHER) ? 'its publisher' : 'vouching for it'}, who is on no list of publishers that this service knows.`;
+    case 'invalid':
+      return `The identity of its ${part} does not verify (${failures.join(', ')}): nobody vouches for it.`;
+    case 'unverified': {
+      if (kind !== 'x509')
+        return `It states an identity${issuer === undefined ? '' : ` by "${issuer}"`}, which was not verified.`;
+      return `The identity of its ${part} could not be verified${failures.length === 0 ? '' : ` (${failures.join(', ')})`}.`;
+    }
+  }
+}
+
+function holderOf({ name, organization }: VerifiedIdentity): string {
+  const known = organization ?? name;
+  return known === undefined ? 'somebody without a name' : `"${known}"`;
 }
 
 const NOT_COVERED = 'names, languages, text and the choice of renditions are not covered';
@@ -137,7 +177,9 @@ function signerOf(active: Verification['manifests'][number] | undefined): string
 }
 
 function reasonOf(codes: Verification['codes']): string {
-  const failures = codes.filter(({ kind, ingredient }) => kind === 'failure' && ingredient !== true);
+  const failures = codes.filter(
+    ({ code, kind, ingredient }) => kind === 'failure' && ingredient !== true && !code.startsWith('cawg.'),
+  );
   if (failures.some(({ code }) => MEDIA_CHANGED.test(code))) return 'Changed after signing.';
   if (failures.some(({ code }) => SIGNATURE_FAILED.test(code))) return 'Signature does not verify.';
   const [failure] = failures.filter(({ code }) => code !== 'signingCredential.untrusted');

@@ -11,8 +11,9 @@ import { formatUnknown, recogniseFormat } from '#formats/formats.ts';
 import { linkWarnings } from '#formats/matroska-links.ts';
 import { unsupportedMediaType } from '#formats/unsupported-containers.ts';
 import { stemOf } from '#outputs/output-path.ts';
-import { type CrJsonAsset, readInWasm } from '#provenance/asset-reader.ts';
+import { type CrJsonAsset, readIdentities, readInWasm } from '#provenance/asset-reader.ts';
 import { MAX_STORE_BYTES, refuseCostlyChain } from '#provenance/chain-limits.ts';
+import { hasIdentities } from '#provenance/describe-identities.ts';
 import { type AssetReading, assetReadingOf } from '#provenance/official-reader.ts';
 import { stillMediaType } from '#provenance/still-media-type.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
@@ -22,7 +23,7 @@ import { elsewhereWarnings, remoteManifestWarnings } from '../describe-ingredien
 import { faultOf } from '../ingredients.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '../operation.ts';
 import { withHeartbeat } from '../read-back.ts';
-import { describeReading, withLeftOut, withTrustList } from './describe-verdict.ts';
+import { describeReading, withLeftOut, withPublishers, withTrustList } from './describe-verdict.ts';
 import { bindingOf, findLeftOut, type LeftOut } from './left-out.ts';
 import { answerKind, forensicsOf, type ReportKind, writeReport } from './report.ts';
 
@@ -44,6 +45,7 @@ export async function verifyFile(
     const lists = services.trust.current;
     const { reading, store, leftOut, crJsonAsset, warnings } = await readAsset(found, source, lists, context);
     const asset = crJsonAsset ?? { problem: found.sidecar === null ? UNSIGNED : IN_SIDECAR };
+    const identities = await identitiesOf(reading, store ?? crJsonAsset, lists, context);
     const forensics = await forensicsOf(async () => asset, params, context, services, lists.pem);
     context.reached('verified');
     const manifestFrom = found.sidecar === null ? 'embedded' : 'sidecar';
@@ -51,7 +53,7 @@ export async function verifyFile(
     const described = (asked: ReportKind): Verification =>
       withLeftOut(describeReading(reading, manifestFrom, asked), leftOut);
     const describe = (asked: ReportKind): Verification => ({
-      ...withTrustList(described(asked), stores, lists),
+      ...withPublishers(withTrustList(described(asked), stores, lists), [identities], lists),
       ...(reading !== 'none' && forensics(asked)),
     });
     const outputPath = await writeReport(source.name, () => describe('full'), work, context, services);
@@ -60,6 +62,17 @@ export async function verifyFile(
   } finally {
     await source.close();
   }
+}
+
+/** Returns a report on the identity assertions of a file; null where it has none, or none that can be read. */
+async function identitiesOf(
+  reading: AssetReading,
+  found: Uint8Array | CrJsonAsset | null,
+  lists: TrustLists,
+  { signal }: InputContext,
+): Promise<ManifestReport | null> {
+  if (found === null || reading === 'none' || 'problem' in reading || !hasIdentities(reading)) return null;
+  return await readIdentities(found, lists, signal);
 }
 
 /** A file, and where its manifest is. */

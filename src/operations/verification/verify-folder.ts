@@ -2,7 +2,7 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { Verification } from '#contract/verification.ts';
 import type { VerifyParams } from '#contract/verify-request.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { CrJsonAsset } from '#provenance/asset-reader.ts';
+import { type CrJsonAsset, readIdentities } from '#provenance/asset-reader.ts';
 import { stateOf } from '#provenance/describe-report.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { Finding, ManifestReport } from '#provenance/validation-report.ts';
@@ -17,6 +17,7 @@ import {
   NO_MANIFEST,
   presentationCodes,
   withLeftOut,
+  withPublishers,
   withTrustList,
 } from './describe-verdict.ts';
 import { bindingOf, findExtra, findInHeaders, type LeftOut } from './left-out.ts';
@@ -46,8 +47,9 @@ export async function verifyFolder(
       : () => ({});
     const stores = verified.manifests.map(({ store }) => store);
     const leftOut = leftOutOf(verified);
+    const identities = await identitiesOf(stores, lists, context);
     const describe: Describer = (kind) => ({
-      ...withTrustList(withLeftOut(verdict(kind), leftOut), stores, lists),
+      ...withPublishers(withTrustList(withLeftOut(verdict(kind), leftOut), stores, lists), identities, lists),
       ...forensics(kind),
     });
     context.reached('verified');
@@ -66,6 +68,17 @@ function leftOutOf(verified: VerifiedPublication): LeftOut | null {
     return inHeaders ?? findExtra(bindingOf(store), null) ?? [];
   });
   return found.find(({ kind }) => kind === 'failure') ?? found[0] ?? null;
+}
+
+/** Returns a report on the identity assertions of each manifest; null for one that has none, or none that can be read. */
+async function identitiesOf(
+  stores: readonly Uint8Array[],
+  lists: TrustLists,
+  { signal }: InputContext,
+): Promise<(ManifestReport | null)[]> {
+  const reports: (ManifestReport | null)[] = [];
+  for (const store of stores) reports.push(await readIdentities(store, lists, signal));
+  return reports;
 }
 
 const NO_FRAGMENT_READ = { problem: 'The official reader has read no fragment, and gives no crJSON without one.' };

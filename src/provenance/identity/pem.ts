@@ -13,6 +13,11 @@ export function pemBlocks(text: string): PemBlock[] {
   return [...text.matchAll(PEM_BLOCK)].map(([pem, label = '']) => ({ label, pem: `${pem}\n` }));
 }
 
+/** Returns the text around PEM blocks. */
+export function outsidePem(text: string): string {
+  return text.replaceAll(PEM_BLOCK, '');
+}
+
 /** Returns the DER of a certificate as PEM. */
 export function pemOf(der: Uint8Array): string {
   return new X509Certificate(der).toString();

@@ -2,7 +2,14 @@ import { closeSync, openSync, statSync } from 'node:fs';
 import { parentPort } from 'node:worker_threads';
 import { sdkProblem } from '../sdk/sdk-problem.ts';
 import type { ManifestReport } from '../validation-report.ts';
-import { blobOf, fileBlobOf, readerSettings, wasmReader } from './wasm-reader.ts';
+import {
+  blobOf,
+  fileBlobOf,
+  identitySettings,
+  type PublisherLists,
+  readerSettings,
+  wasmReader,
+} from './wasm-reader.ts';
 
 // A thread of `fragment-reader.ts` or `asset-reader.ts`: answers one message after the other.
 
@@ -62,10 +69,10 @@ export type AssetAnswer<Answer extends AssetTask['answer']> =
   | (Answer extends 'crjson' ? { readonly text: string } : { readonly report: ManifestReport })
   | { readonly problem: string };
 
-/** An asset, and trust anchors in PEM; null for none. */
+/** An asset, and trust anchors in PEM, null for none; or the lists of publishers, for a report on its identity assertions. */
 export interface AssetTask {
   readonly asset: CrJsonAsset;
-  readonly anchors: string | null;
+  readonly anchors: string | PublisherLists | null;
   readonly answer: 'crjson' | 'report';
 }
 
@@ -74,7 +81,8 @@ async function readAsset({
   anchors,
   answer,
 }: AssetTask): Promise<AssetAnswer<'crjson'> | AssetAnswer<'report'>> {
-  const settings = readerSettings(anchors);
+  const settings =
+    typeof anchors === 'object' && anchors !== null ? identitySettings(anchors) : readerSettings(anchors);
   const WasmReader = await wasmReader();
   const descriptor = 'path' in asset ? openSync(asset.path, 'r') : null;
   try {

@@ -6,9 +6,11 @@ import { EXTENDED_KEY_USAGE } from '../identity/certificate-profile.ts';
 
 /** The settings of every call: nothing that a file names is ever fetched. */
 const VERIFY = { remote_manifest_fetch: false, ocsp_fetch: false };
+/** Leaves identity assertions alone: they say nothing of the manifest, and those of aggregators have the reader ask their issuers. */
+const CORE = { decode_identity_assertions: false };
 
 /** The settings that anybody's reader has, which outputs have to satisfy. */
-export const READER_SETTINGS = JSON.stringify({ verify: VERIFY });
+export const READER_SETTINGS = JSON.stringify({ verify: VERIFY, core: CORE });
 
 /**
  * The extended key usages of signers (C2PA 2.2 §14.4.1). Left to itself, this build knows fewer than the native one,
@@ -26,7 +28,34 @@ const SIGNER_USAGES = [
 /** Returns the settings for media of any origin, with trust anchors in PEM where there are any. */
 export function readerSettings(anchors: string | null): string {
   const trust = { trust_config: SIGNER_USAGES, ...(anchors !== null && { trust_anchors: anchors }) };
-  return JSON.stringify({ verify: VERIFY, trust });
+  return JSON.stringify({ verify: VERIFY, core: CORE, trust });
+}
+
+/** Lists of publishers: anchors in PEM, and end-entity certificates in PEM or as their SHA-256 in base64. */
+export interface PublisherLists {
+  readonly anchors: readonly NamedPem[];
+  readonly allowed: readonly NamedPem[];
+}
+
+interface NamedPem {
+  readonly name: string;
+  readonly pem: string;
+}
+
+/**
+ * Returns the settings for reading identity assertions, with no address that may be asked. This build takes any of the anchors
+ * for those of signers too, so nothing but what it says of identity assertions counts.
+ */
+export function identitySettings({ anchors, allowed }: PublisherLists): string {
+  const lists = [
+    ...anchors.map(({ name, pem }) => ({ trust_uri: name, trust_anchors: pem })),
+    ...allowed.map(({ name, pem }) => ({ trust_uri: name, trust_anchors: '', allowed_list: pem })),
+  ];
+  return JSON.stringify({
+    verify: VERIFY,
+    core: { allowed_network_hosts: [] },
+    trust: { anchors: lists.map((list) => ({ ...list, trust_kind: 'cawg' })) },
+  });
 }
 
 let loading: Promise<typeof WasmReader> | undefined;

@@ -11,12 +11,13 @@ import { awaitNativeCall } from '#concurrency/race-abort.ts';
 import type { ManifestReport, ValidationResults } from '../validation-report.ts';
 
 // The only file that imports the native SDK. Every call states every setting that protects the service: nothing that a
-// file names is ever fetched.
+// file names is ever fetched. Identity assertions are left alone, whose issuers this reader would ask over the network
+// (`describe-identities.ts`).
 
 const VERIFY = { remote_manifest_fetch: false, ocsp_fetch: false, verify_after_sign: false } as const;
-const BUILDER = { thumbnail: { enabled: false } } as const;
-const VALIDATING = { verify: { ...VERIFY, verify_after_reading: true }, builder: BUILDER } as const;
-const NOT_VALIDATING = { verify: { ...VERIFY, verify_after_reading: false }, builder: BUILDER } as const;
+const OTHERS = { core: { decode_identity_assertions: false }, builder: { thumbnail: { enabled: false } } } as const;
+const VALIDATING = { verify: { ...VERIFY, verify_after_reading: true }, ...OTHERS } as const;
+const NOT_VALIDATING = { verify: { ...VERIFY, verify_after_reading: false }, ...OTHERS } as const;
 
 /** An asset without content, which accepts a hard binding of any kind. The real asset is bound by our own hash. */
 const STAND_IN = { buffer: Buffer.alloc(0), mimeType: 'application/octet-stream' };

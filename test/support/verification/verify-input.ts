@@ -18,7 +18,7 @@ const BOUNDS = { maxFiles: 100_000, maxBytes: 1e12, maxDepth: 16 };
 /** Shared, because its threads load the reader once. */
 const fragments = createFragmentReader();
 
-const NO_LISTS: TrustSettings = { anchors: [], tsa_anchors: [] };
+const NO_LISTS: TrustSettings = {};
 
 /** The settings of a verification beside its input. */
 export interface Asked {

@@ -1,0 +1,174 @@
+import type { ValidationCode, Verification, VerifiedIdentity } from '#contract/verification.ts';
+import { cut, texts } from './describe-report.ts';
+import { explanationOf } from './status-codes.ts';
+import type { Finding, ManifestReport, ReportedManifest, ValidationResults } from './validation-report.ts';
+
+// Identity assertions (CAWG Identity Assertion 1.2) vouch for an asset beside the signer of its manifest. Readers are made to
+// leave them alone where they judge the manifest: with them they call manifests less trusted, or invalid, that are in order
+// (CAWG §7.1 has the manifest validated first). They are read once more, for themselves, and described here.
+
+const LABEL = 'cawg.identity';
+const MAX_DESCRIBED = 10;
+const MAX_CHARACTERS = 300;
+
+/** Returns true where a report lists an identity assertion, in any of its manifests. */
+export function hasIdentities({ manifests }: ManifestReport): boolean {
+  return Object.values(manifests).some(({ assertions = [] }) => assertions.some(({ label }) => label === LABEL));
+}
+
+/**
+ * Adds to a description what reports say of identity assertions, by the lists of publishers that they were made with: one report for
+ * each manifest of the asset, or null where it has none. Nobody vouches for an asset that is not valid, or for one of several
+ * manifests only. `allowed` names the only list of allowed certificates; undefined where there are several.
+ */
+export function withIdentities<Described extends Pick<Verification, 'state' | 'codes' | 'manifests'>>(
+  described: Described,
+  reports: readonly (ManifestReport | null)[],
+  allowed: string | undefined,
+): Described {
+  const read = reports.filter((report) => report !== null);
+  const found = Object.assign({}, ...read.map(({ manifests }) => manifests)) as ManifestReport['manifests'];
+  const findings = read.flatMap((report) => findingsOf(report.validation_results));
+  const identitiesIn = (label = ''): VerifiedIdentity[] => identitiesOf(label, found[label] ?? {}, findings, allowed);
+  const vouching = new Set(reports.map((report) => JSON.stringify(identitiesIn(report?.active_manifest))));
+  const isVouchedFor = (described.state === 'valid' || described.state === 'trusted') && vouching.size === 1;
+  const manifests = described.manifests.map((manifest) => {
+    const identities = identitiesIn(manifest.label);
+    if (identities.length === 0) return manifest;
+    return { ...manifest, identity_assertions: isVouchedFor ? identities : identities.map(unverified) };
+  });
+  return { ...described, manifests, codes: [...described.codes, ...codesOf(findings)] };
+}
+
+/** A finding about an identity assertion. */
+type IdentityFinding = Finding & Pick<ValidationCode, 'kind' | 'ingredient'>;
+
+const KINDS = ['failure', 'informational', 'success'] as const;
+/** Findings about the bytes of the assertion: the reading of the manifest has them. */
+const OF_MANIFEST = /^(?:assertion|hashedURI)\./;
+
+function findingsOf(results: ValidationResults | undefined): IdentityFinding[] {
+  const ofIngredients = (results?.ingredientDeltas ?? []).map(({ validationDeltas }) => validationDeltas);
+  const all = [
+    ...KINDS.flatMap((kind) => (results?.activeManifest?.[kind] ?? []).map((finding) => ({ ...finding, kind }))),
+    ...ofIngredients.flatMap((findings) =>
+      KINDS.flatMap((kind) => (findings[kind] ?? []).map((finding) => ({ ...finding, kind, ingredient: true }))),
+    ),
+  ];
+  return all.filter(({ url, code }) => url?.split('/').at(-1)?.startsWith(LABEL) && !OF_MANIFEST.test(code));
+}
+
+function identitiesOf(
+  manifest: string,
+  { assertions = [] }: ReportedManifest,
+  findings: readonly IdentityFinding[],
+  allowed: string | undefined,
+): VerifiedIdentity[] {
+  const own = assertions.filter(({ label }) => label === LABEL).slice(0, MAX_DESCRIBED);
+  return own.map(({ data, instance }) => {
+    const url = `self#jumbf=/c2pa/${manifest}/c2pa.assertions/${LABEL}${instance === undefined ? '' : `__${instance}`}`;
+    return describeIdentity(
+      (data ?? {}) as ReportedIdentity,
+      findings.filter((finding) => finding.url === url),
+      allowed,
+    );
+  });
+}
+
+/** The data of an identity assertion, as the reader shows it: that of an aggregator in its own terms where it can be read. */
+interface ReportedIdentity {
+  readonly signer_payload?: SignedPayload;
+  /** There where the signature is in order. */
+  readonly signature_info?: { readonly issuer?: string; readonly common_name?: string };
+  readonly issuer?: unknown;
+  readonly c2paAsset?: SignedPayload;
+}
+
+interface SignedPayload {
+  readonly sig_type?: string;
+  readonly role?: readonly unknown[];
+}
+
+const SIGNATURE_KINDS: Readonly<Record<string, VerifiedIdentity['kind']>> = {
+  'cawg.x509.cose': 'x509',
+  'cawg.identity_claims_aggregation': 'claims_aggregation',
+};
+
+function describeIdentity(
+  { signer_payload: payload, signature_info: signer, issuer, c2paAsset = payload }: ReportedIdentity,
+  findings: readonly IdentityFinding[],
+  allowed: string | undefined,
+): VerifiedIdentity {
+  const kind = SIGNATURE_KINDS[c2paAsset?.sig_type ?? ''] ?? 'other';
+  const failures = failuresIn(findings).slice(0, MAX_DESCRIBED);
+  const state = stateOf(kind, findings, failures);
+  const isSigned = state === 'trusted' || state === 'valid';
+  const roles = (c2paAsset?.role ?? []).filter((role) => typeof role === 'string').slice(0, MAX_DESCRIBED);
+  return {
+    state,
+    kind,
+    roles: roles.map((role) => cut(role, MAX_CHARACTERS)),
+    ...(isSigned && texts({ name: signer?.common_name, organization: signer?.issuer }, MAX_CHARACTERS)),
+    ...(kind === 'claims_aggregation' && texts({ issuer: nameOf(issuer) }, MAX_CHARACTERS)),
+    ...(state === 'trusted' && texts({ trust_list: listIn(findings) ?? allowed }, MAX_CHARACTERS)),
+    ...(failures.length > 0 && { failures }),
+  };
+}
+
+const UNTRUSTED = 'cawg.x509.credential.untrusted';
+/** Failures of checks that could not be made: of a certificate that has ended nobody knows whether it had when it signed. */
+const UNCHECKED: readonly string[] = [
+  'cawg.x509.signature.outside_validity',
+  'cawg.ica.did_unavailable',
+  'cawg.identity.sig_type.unknown',
+];
+const REQUIRED = ['cawg.identity.well-formed', 'cawg.x509.signature.validated'];
+
+function failuresIn(findings: readonly IdentityFinding[]): string[] {
+  const failed = findings.filter(({ kind, code }) => kind === 'failure' && code !== UNTRUSTED);
+  return [...new Set(failed.map(({ code }) => code))];
+}
+
+function stateOf(
+  kind: VerifiedIdentity['kind'],
+  findings: readonly IdentityFinding[],
+  failures: readonly string[],
+): VerifiedIdentity['state'] {
+  if (failures.some((code) => !UNCHECKED.includes(code))) return 'invalid';
+  const succeeded = findings.filter((finding) => finding.kind === 'success').map(({ code }) => code);
+  // What aggregators state is never taken for verified: no list of them is known here.
+  if (kind !== 'x509' || failures.length > 0 || !REQUIRED.every((code) => succeeded.includes(code)))
+    return 'unverified';
+  return succeeded.includes('cawg.x509.credential.trusted') ? 'trusted' : 'valid';
+}
+
+/** Returns the name of the list in the reader's words; those of a certificate that is on a list itself leave it out. */
+function listIn(findings: readonly IdentityFinding[]): string | undefined {
+  const words = findings.find(({ code }) => code === 'cawg.x509.credential.trusted')?.explanation ?? '';
+  return /found in \[(.+)\] trust anchors/.exec(words)?.[1];
+}
+
+/** Returns the identifier of an issuer, which is text or has one (W3C Verifiable Credentials 2.0 §4.7). */
+function nameOf(issuer: unknown): unknown {
+  return typeof issuer === 'object' && issuer !== null ? (issuer as { id?: unknown }).id : issuer;
+}
+
+/** Takes back what was found of an identity. */
+function unverified({ kind, roles, issuer }: VerifiedIdentity): VerifiedIdentity {
+  return { state: 'unverified', kind, roles, ...(issuer !== undefined && { issuer }) };
+}
+
+function codesOf(findings: readonly IdentityFinding[]): ValidationCode[] {
+  const same = Map.groupBy(findings, ({ code, ingredient }) => `${code} ${ingredient}`);
+  return [...same.values()].slice(0, MAX_DESCRIBED * KINDS.length).map((group) => {
+    const { code, kind, url, explanation, ingredient } = group[0] as IdentityFinding;
+    return {
+      code: cut(code, MAX_CHARACTERS),
+      kind,
+      explanation: explanationOf(code) ?? cut(explanation ?? code, MAX_CHARACTERS),
+      count: group.length,
+      ...(url !== undefined && { about: cut(url, MAX_CHARACTERS) }),
+      ...(ingredient === true && { ingredient: true }),
+    };
+  });
+}
