@@ -9,6 +9,7 @@ import type { InputContext, InputOutcome, InputPhase, InputWork, OperationServic
 import { packageAndSign, packageWithoutSigning } from '#operations/registry.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
 import type { OutputSink } from '#outputs/output-sink.ts';
+import type { ManifestAuthor } from '#provenance/manifest-author.ts';
 import { testAuthor } from '../support/manifests/sign-wav.ts';
 
 const BOUNDS = { maxFiles: 10_000, maxBytes: 1e12, maxDepth: 16 };
@@ -24,6 +25,7 @@ interface PackageOptions {
   readonly sink?: (local: OutputSink) => OutputSink;
   /** Also signs what was packaged, without reading it back. */
   readonly sign?: boolean;
+  readonly author?: ManifestAuthor;
 }
 
 /** The result of an input, and the reasons of its warnings. */
@@ -64,7 +66,7 @@ export async function packageInput(
   try {
     const outcome =
       options.sign === true
-        ? await packageAndSign.run(input, context, { ...services, author: testAuthor() })
+        ? await packageAndSign.run(input, context, { ...services, author: options.author ?? testAuthor() })
         : await packageWithoutSigning.run(input, context, services);
     return { ...outcome, reasons: outcome.warnings.map(({ reason }) => reason) };
   } finally {
