@@ -7,7 +7,7 @@ import type { Browser, Page } from 'playwright-core';
 import type { JobResultResponse } from '#contract/job.ts';
 import { pemOf } from '#provenance/identity/pem.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
-import { testIdentity, writeIdentity } from '../support/manifests/test-identity.ts';
+import { type TestIdentity, testIdentity, writeIdentity } from '../support/manifests/test-identity.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { assertAccessible, launchBrowser, openPage } from './browser.ts';
 
@@ -37,10 +37,13 @@ type FinishedJob = JobResultResponse & { readonly output: string };
 export class ProvenancePages {
   readonly folder: string;
   readonly browser: Browser;
+  /** A publisher of its list "publishers". */
+  readonly publisher: TestIdentity;
   readonly #service: RunningService;
 
-  private constructor(folder: string, service: RunningService, browser: Browser) {
+  private constructor(folder: string, publisher: TestIdentity, service: RunningService, browser: Browser) {
     this.folder = folder;
+    this.publisher = publisher;
     this.#service = service;
     this.browser = browser;
   }
@@ -50,13 +53,16 @@ export class ProvenancePages {
     const identity = await testIdentity();
     const { certificatePath, privateKeyPath } = writeIdentity(folder, identity);
     writeFileSync(join(folder, 'newsroom.pem'), pemOf(identity.chain.at(-1) as Buffer));
+    const publisher = await testIdentity({ leaf: { commonName: 'Example publisher', organization: 'Example News' } });
+    writeFileSync(join(folder, 'publishers.pem'), pemOf(publisher.chain.at(-1) as Buffer));
     const settings = {
       SERVICE__SIGNING__CERTIFICATE_PATH: certificatePath,
       SERVICE__SIGNING__PRIVATE_KEY_PATH: privateKeyPath,
       SERVICE__TRUST__ANCHORS: join(folder, 'newsroom.pem'),
+      SERVICE__TRUST__PUBLISHER_ANCHORS: join(folder, 'publishers.pem'),
     };
     const service = await startService({ folder: join(folder, 'service'), settings });
-    return new ProvenancePages(folder, service, await launchBrowser());
+    return new ProvenancePages(folder, publisher, service, await launchBrowser());
   }
 
   get base(): string {

@@ -2,6 +2,9 @@ import assert from 'node:assert/strict';
 import { appendFile, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { collectSdkObjects } from '../support/manifests/collect-sdk-objects.ts';
+import { signWav, testAuthor } from '../support/manifests/sign-wav.ts';
+import { testIdentity } from '../support/manifests/test-identity.ts';
 import { assertAccessible } from './browser.ts';
 import {
   ALTERED,
@@ -22,6 +25,7 @@ before(async () => {
   pages = await ProvenancePages.start();
 });
 after(() => pages.stop());
+after(collectSdkObjects);
 
 describe('the page that inspects', () => {
   test('tells of an output who signed it, on which trust list they are, what was done, and what it was made from', async () => {
@@ -52,6 +56,22 @@ describe('the page that inspects', () => {
     await page.locator('.verdict .state.none').waitFor();
     assert.deepEqual(sent, []);
   });
+});
+
+test('a file is said to be published by whom its identity assertion names where a list of publishers has them', async () => {
+  const stranger = await testIdentity({ leaf: { organization: 'Example News' } });
+  await using page = await pages.open('#/inspect');
+  for (const [name, publisher, words] of [
+    ['known.wav', pages.publisher, 'Published by "Example News", who is on publishers, and signed by'],
+    ['unknown.wav', stranger, 'It names "Example News" as its publisher'],
+  ] as const) {
+    const file = join(pages.folder, name);
+    await writeFile(file, (await signWav(testAuthor({ publisher: publisher.signer }))).bytes);
+    await drop(page, file);
+    await page.locator('.verdict', { hasText: words }).waitFor();
+  }
+  await card(page).getByText('on no list of publishers that this service knows').first().waitFor();
+  await assertAccessible(page);
 });
 
 test('a file with a box that no hash covers, and in which players may find media, is invalid where the service can look', async () => {

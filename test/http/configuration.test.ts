@@ -21,6 +21,11 @@ test('the trust lists are shown to each caller who may use the API', async () =>
   await using server = await serve({ SERVICE__TRUST__ANCHORS: list, SERVICE__AUTH__TOKENS: 'a-token' });
   const ask = (token: string) =>
     fetch(`${server.base}/v2/trust-lists`, { headers: { authorization: `Bearer ${token}` } });
-  assert.deepEqual(await (await ask('a-token')).json(), { signers: [{ name: 'newsroom', pem }], authorities: [] });
+  assert.deepEqual(await (await ask('a-token')).json(), {
+    signers: [{ name: 'newsroom', pem }],
+    authorities: [],
+    publishers: [],
+    allowed: [],
+  });
   assert.equal((await ask('another')).status, 401);
 });

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import fc from 'fast-check';
+import { signWithIdentity } from '#provenance/authoring/sign-manifest.ts';
 import { MAX_TIME_STAMP_BYTES } from '#provenance/authoring/time-stamp-relay.ts';
+import { NO_TIME_STAMP } from '#provenance/authoring/time-stamps.ts';
+import { dryRunManifest, judgeManifest } from '#provenance/dry-run/dry-run-manifest.ts';
 import type { ManifestRequest } from '#provenance/manifest-request.ts';
-import { SIGNING_ALGORITHMS } from '#provenance/signer.ts';
+import { SIGNING_ALGORITHMS, type Signer } from '#provenance/signer.ts';
 import { judgeIdentity } from '../support/judges/identity-judges.ts';
 import { collectSdkObjects } from '../support/manifests/collect-sdk-objects.ts';
 import { readManifest } from '../support/manifests/read-manifest.ts';
@@ -23,7 +26,7 @@ const author = testAuthor({ publisher: publisher.signer });
 const STATED: ManifestRequest['assertions'] = [
   { label: 'com.example.review', data: { ok: true } },
   { label: 'c2pa.asset-ref', data: { references: [{ reference: { uri: 'https://example.com/a' } }] } },
-  { label: 'c2pa.metadata', data: { '@context': { exif: 'http://ns.adobe.com/exif/1.0/' }, 'exif:Make': 'x' } },
+  { label: 'c2pa.metadata', data: { '@context': { exif: 'http://ns.adobe.com/exif/1.0/' }, 'exif:GPSLatitude': '1' } },
   { label: 'c2pa.soft-binding', data: { alg: 'com.example.mark', blocks: [{ scope: {}, value: 'QQ==' }] } },
   { label: 'c2pa.training-mining', data: { entries: { 'c2pa.ai_training': { use: 'notAllowed' } } } },
   { label: 'cawg.metadata', data: { '@context': { dc: 'http://purl.org/dc/elements/1.1/' }, 'dc:title': 'x' } },
@@ -139,6 +142,20 @@ describe("the publisher's identity assertion", () => {
   test('fails the signature where the key of the publisher is away', async () => {
     const away = { ...publisher.signer, sign: () => Promise.reject(new Error('the key is in another place')) };
     await assert.rejects(signWav(testAuthor({ publisher: away })), { reason: 'SIGNATURE_FAILED' });
+  });
+
+  test('is judged with the manifest where an identity is checked', async () => {
+    const signature = { signer: defaultIdentity.signer, publisher: publisher.signer, timeStamps: null };
+    const signed = async (publishing: Signer): Promise<Buffer> => {
+      const definition = dryRunManifest({ assertions: STATED, actions: [] });
+      const parts = { ...signature, publisher: publishing };
+      return (await signWithIdentity(definition, parts, NO_TIME_STAMP, never)).manifest;
+    };
+    assert.deepEqual((await judgeManifest(await signed(publisher.signer), never)).problems, []);
+    const other = { ...publisher.signer, sign: defaultIdentity.signer.sign };
+    assert.deepEqual((await judgeManifest(await signed(other), never)).problems, [
+      { reader: 'wasm', problem: 'cawg.x509.signature.mismatch' },
+    ]);
   });
 
   test('does not verify where another key made its signature', async () => {

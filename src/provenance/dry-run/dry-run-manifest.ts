@@ -55,13 +55,13 @@ interface ManifestJudgement {
 
 /** Accepts a manifest that is valid apart from its asset, which is missing. */
 const VALID_WITHOUT_ASSET: ValidationRule = {
-  tolerated: ['signingCredential.untrusted', 'assertion.dataHash.mismatch'],
+  tolerated: ['signingCredential.untrusted', 'cawg.x509.credential.untrusted', 'assertion.dataHash.mismatch'],
   required: [['claimSignature.validated']],
 };
 
 /**
  * Validates a manifest store (JUMBF) of `dryRunManifest` with both official readers. They differ: the WASM reader, a newer
- * release, refuses content and certificates that the native one accepts. Takes about 10 ms for a small manifest; the first
+ * release, refuses content and certificates that the native one accepts, and reads identity assertions. Takes about 10 ms for a small manifest; the first
  * call loads the WASM reader (100 ms and more).
  */
 export async function judgeManifest(store: Uint8Array, signal: AbortSignal): Promise<ManifestJudgement> {

@@ -9,9 +9,6 @@ const VERIFY = { remote_manifest_fetch: false, ocsp_fetch: false };
 /** Leaves identity assertions alone: they say nothing of the manifest, and those of aggregators have the reader ask their issuers. */
 const CORE = { decode_identity_assertions: false };
 
-/** The settings that anybody's reader has, which outputs have to satisfy. */
-export const READER_SETTINGS = JSON.stringify({ verify: VERIFY, core: CORE });
-
 /**
  * The extended key usages of signers (C2PA 2.2 §14.4.1). Left to itself, this build knows fewer than the native one,
  * and calls manifests invalid whose signer has a certificate for signing documents or claims only.
@@ -57,6 +54,9 @@ export function identitySettings({ anchors, allowed }: PublisherLists): string {
     trust: { anchors: lists.map((list) => ({ ...list, trust_kind: 'cawg' })) },
   });
 }
+
+/** The settings that anybody's reader has, which outputs have to satisfy. */
+export const READER_SETTINGS = identitySettings({ anchors: [], allowed: [] });
 
 let loading: Promise<typeof WasmReader> | undefined;
 
