@@ -59,7 +59,9 @@ async function answerTo(request) {
   const report = await reportOf(request, signerSettings(lists));
   const described = describeReport(report, detailed ? 'detailed' : 'summary');
   const verdict = described.state === 'trusted' ? await withTrustList(described, request) : described;
-  const vouched = hasIdentities(report) ? await withPublishers(verdict, request) : verdict;
+  // Of a publication that plays, one fragment of each rendition tells who vouches for it.
+  const isAsked = detailed || request.fragment === undefined;
+  const vouched = isAsked && hasIdentities(report) ? await withPublishers(verdict, request) : verdict;
   const verification = { ...vouched, summary: summarize(vouched) };
   return { verification, raw: detailed ? new Blob([JSON.stringify(report, null, 2)]) : null };
 }

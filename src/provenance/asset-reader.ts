@@ -42,7 +42,7 @@ const LABEL = 'cawg.identity';
 /**
  * Has the WASM build read the identity assertions of a manifest store, or of an asset whose store is not known, by the lists of
  * publishers. The native build knows no such lists (c2pa-rs#2599). Only what the report says of identity assertions counts.
- * Returns null where it has none, or none that can be read; throws only when the signal is aborted.
+ * Returns null where the store has none, and a report on nothing where none can be read; throws only when the signal is aborted.
  */
 export async function readIdentities(
   found: Uint8Array | CrJsonAsset,
@@ -54,5 +54,5 @@ export async function readIdentities(
   }
   const asset = found instanceof Uint8Array ? { bytes: found, mediaType: MANIFEST_STORE_TYPE } : found;
   const answer = await readInWasm('report', asset, { anchors, allowed }, signal);
-  return 'problem' in answer ? null : answer.report;
+  return 'problem' in answer ? { manifests: {} } : answer.report;
 }

@@ -33,12 +33,16 @@ export function withIdentities<Described extends Pick<Verification, 'state' | 'c
   const vouching = new Set(reports.map((report) => JSON.stringify(identitiesIn(report?.active_manifest))));
   const isVouchedFor = (described.state === 'valid' || described.state === 'trusted') && vouching.size === 1;
   const manifests = described.manifests.map((manifest) => {
-    const identities = identitiesIn(manifest.label);
+    const hasOne = manifest.assertions.some(({ label }) => label === LABEL);
+    const known = identitiesIn(manifest.label);
+    const identities = known.length === 0 && hasOne ? [UNREADABLE] : known;
     if (identities.length === 0) return manifest;
     return { ...manifest, identity_assertions: isVouchedFor ? identities : identities.map(unverified) };
   });
   return { ...described, manifests, codes: [...described.codes, ...codesOf(findings)] };
 }
+
+const UNREADABLE: VerifiedIdentity = { state: 'unverified', kind: 'other', roles: [] };
 
 /** A finding about an identity assertion. */
 type IdentityFinding = Finding & Pick<ValidationCode, 'kind' | 'ingredient'>;

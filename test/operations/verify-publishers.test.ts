@@ -3,9 +3,18 @@ import { hash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import fc from 'fast-check';
 import type { Verification } from '#contract/verification.ts';
+import { identityAssertionOf } from '#provenance/authoring/identity-assertion.ts';
+import { zeroSignature } from '#provenance/authoring/sign-manifest.ts';
+import { withIdentities } from '#provenance/describe-identities.ts';
+import { describeReport } from '#provenance/describe-report.ts';
+import { dryRunManifest } from '#provenance/dry-run/dry-run-manifest.ts';
 import { pemOf } from '#provenance/identity/pem.ts';
+import { identitySettings, wasmReader } from '#provenance/reading/wasm-reader.ts';
+import { type SignerPayload, signManifest } from '#provenance/sdk/sdk.ts';
 import type { TrustSettings } from '#provenance/trust-store.ts';
+import type { ManifestReport } from '#provenance/validation-report.ts';
 import { packageInput } from '../packaging/package-input.ts';
 import { collectSdkObjects } from '../support/manifests/collect-sdk-objects.ts';
 import { readManifest } from '../support/manifests/read-manifest.ts';
@@ -208,6 +217,49 @@ describe('an identity assertion that does not verify', () => {
   test('has a signature of other data', async () => {
     const sign = (data: Uint8Array): Promise<Buffer> => publisher.signer.sign(data.subarray(1));
     await assertRefused(await signedBy({ sign }), 'cawg.x509.signature.mismatch');
+  });
+
+  test('has a signature structure in which any byte was changed', async () => {
+    const definition = dryRunManifest({ assertions: [], actions: [] });
+    const { sign, ...assertion } = identityAssertionOf(publisher.signer, definition);
+    const key = { ...zeroSignature(defaultIdentity.signer), sign: defaultIdentity.signer.sign };
+    const settings = identitySettings({
+      anchors: [{ name: 'publishers', pem: String(rootOf(publisher)) }],
+      allowed: [],
+    });
+    const WasmReader = await wasmReader();
+    const stateOf = async (change: (envelope: Buffer) => Buffer): Promise<string | undefined> => {
+      const identityAssertion = { ...assertion, sign: async (payload: SignerPayload) => change(await sign(payload)) };
+      const store = await signManifest(definition, { ...key, identityAssertion }, new AbortController().signal);
+      const report = (
+        await WasmReader.fromBytes('application/c2pa', store, settings)
+      ).manifestStore() as ManifestReport;
+      const described = { ...describeReport(report, 'summary'), state: 'trusted' } as const;
+      return withIdentities(described, [report], undefined).manifests[0]?.identity_assertions?.[0]?.state;
+    };
+    assert.equal(await stateOf((envelope) => envelope), 'trusted');
+    const envelopeBytes = assertion.sizeBytes - 200;
+    await fc.assert(
+      fc.asyncProperty(fc.nat(envelopeBytes), fc.integer({ min: 1, max: 255 }), async (at, mask) => {
+        const state = await stateOf((envelope) => {
+          const changed = Buffer.from(envelope);
+          const index = at % changed.length;
+          changed[index] = (changed[index] as number) ^ mask;
+          return changed;
+        });
+        assert(state === 'invalid' || state === 'unverified', `${state} with ${mask} at ${at}`);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test('cannot be read', async () => {
+    const report = { manifests: {} };
+    const { manifests } = await verified(bytes, trust);
+    const listed = manifests.map(({ identity_assertions: _, ...manifest }) => manifest);
+    const described: Omit<Verification, 'summary'> = { state: 'trusted', codes: [], manifests: listed };
+    const [identity] = withIdentities(described, [report], undefined).manifests;
+    assert.deepEqual(identity?.identity_assertions, [{ state: 'unverified', kind: 'other', roles: [] }]);
   });
 
   test('has a certificate that has ended since', async (t) => {

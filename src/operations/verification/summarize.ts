@@ -49,18 +49,18 @@ function signedBy({ manifests: [active] }: Pick<Verification, 'manifests'>, list
 
 function identityInWords(identity: VerifiedIdentity): string {
   const { state, kind, roles, issuer, failures = [], trust_list: list } = identity;
-  const part = roles.includes(PUBLISHER) ? 'publisher' : 'person or organisation that vouches for it';
+  const part = roles.includes(PUBLISHER) ? 'its publisher' : 'who vouches for it';
   switch (state) {
     case 'trusted':
       return `${holderOf(identity)}, who is on ${list ?? 'a list of publishers'}, vouches for it${roles.length === 0 ? '' : ` (${roles.join(', ')})`}.`;
     case 'valid':
       return `It names ${holderOf(identity)} as ${roles.includes(PUBLISHER) ? 'its publisher' : 'vouching for it'}, who is on no list of publishers that this service knows.`;
     case 'invalid':
-      return `The identity of its ${part} does not verify (${failures.join(', ')}): nobody vouches for it.`;
+      return `The identity of ${part} does not verify (${failures.join(', ')}): nobody vouches for it.`;
     case 'unverified': {
       if (kind !== 'x509')
         return `It states an identity${issuer === undefined ? '' : ` by "${issuer}"`}, which was not verified.`;
-      return `The identity of its ${part} could not be verified${failures.length === 0 ? '' : ` (${failures.join(', ')})`}.`;
+      return `The identity of ${part} could not be verified${failures.length === 0 ? '' : ` (${failures.join(', ')})`}.`;
     }
   }
 }

@@ -64,7 +64,7 @@ export async function verifyFile(
   }
 }
 
-/** Returns a report on the identity assertions of a file; null where it has none, or none that can be read. */
+/** Returns a report on the identity assertions of a file; null where it has none. */
 async function identitiesOf(
   reading: AssetReading,
   found: Uint8Array | CrJsonAsset | null,

@@ -70,7 +70,7 @@ function leftOutOf(verified: VerifiedPublication): LeftOut | null {
   return found.find(({ kind }) => kind === 'failure') ?? found[0] ?? null;
 }
 
-/** Returns a report on the identity assertions of each manifest; null for one that has none, or none that can be read. */
+/** Returns a report on the identity assertions of each manifest; null for one that has none. */
 async function identitiesOf(
   stores: readonly Uint8Array[],
   lists: TrustLists,
