@@ -1,0 +1,101 @@
+import { verify, X509Certificate } from 'node:crypto';
+import { EXTENDED_KEY_USAGE } from '../identity/certificate-profile.ts';
+import { certificateIdFields, HASHES, type IssuedCertificate } from './certificate-id.ts';
+import { type OcspResponse, readOcspResponse } from './ocsp-response.ts';
+
+/** The word of a responder about a certificate, or that there is none that can be used. */
+export type CertificateState =
+  | {
+      readonly status: 'good' | 'unknown';
+      readonly thisUpdate: Date;
+      readonly nextUpdate: Date | null;
+    }
+  | { readonly status: 'revoked'; readonly revokedAt: Date }
+  /** `problem` ends a sentence about the response. */
+  | { readonly status: 'none'; readonly problem: string };
+
+/** Clocks differ by this at most, in milliseconds. */
+const CLOCK_TOLERANCE_MS = 5 * 60_000;
+
+/** Signature algorithms of responders by their object identifiers in DER, with the hash that the message is signed by. */
+const SIGNATURES: Readonly<Record<string, string | null>> = {
+  '06082a8648ce3d040302': 'sha256',
+  '06082a8648ce3d040303': 'sha384',
+  '06082a8648ce3d040304': 'sha512',
+  '06092a864886f70d01010b': 'sha256',
+  '06092a864886f70d01010c': 'sha384',
+  '06092a864886f70d01010d': 'sha512',
+  // Ed25519 has a hash of its own.
+  '06032b6570': null,
+};
+
+/**
+ * Judges a response about a certificate at a time: now, or that of a trusted time-stamp. A certificate that was revoked later than
+ * that was good. A response that lies, or is of another time, counts as none.
+ */
+export function judgeResponse(bytes: Uint8Array, certificate: IssuedCertificate, at: Date): CertificateState {
+  try {
+    return judged(readOcspResponse(bytes), certificate, at);
+  } catch (error) {
+    return { status: 'none', problem: (error as Error).message };
+  }
+}
+
+function judged(response: OcspResponse, certificate: IssuedCertificate, at: Date): CertificateState {
+  const own = response.statuses.find(
+    ({ hash, certificate: id }) =>
+      HASHES[hash] !== undefined && certificateIdFields(certificate, HASHES[hash]).equals(id),
+  );
+  if (own === undefined) return none('it is about another certificate');
+  const problem = problemOfSignature(response, certificate.issuer);
+  if (problem !== null) return none(problem);
+  const { status, thisUpdate, nextUpdate, revokedAt } = own;
+  if (thisUpdate.getTime() > Date.now() + CLOCK_TOLERANCE_MS) return none(`it is of the future (${iso(thisUpdate)})`);
+  // Nobody takes a revocation back, so that one counts at any time after it.
+  if (status === 'revoked') {
+    const since = revokedAt ?? thisUpdate;
+    return since > at ? { status: 'good', thisUpdate, nextUpdate } : { status, revokedAt: since };
+  }
+  if (thisUpdate.getTime() > at.getTime() + CLOCK_TOLERANCE_MS) return { status, thisUpdate, nextUpdate };
+  if (nextUpdate !== null && nextUpdate < at) return none(`it ended on ${iso(nextUpdate)}`);
+  return { status, thisUpdate, nextUpdate };
+}
+
+function problemOfSignature(response: OcspResponse, issuer: X509Certificate): string | null {
+  const { algorithm, signedBytes, signature } = response;
+  const hash = SIGNATURES[algorithm];
+  if (hash === undefined) return 'it is signed by an algorithm that is not known here';
+  const signers = [issuer, ...response.certificates.flatMap((der) => responderIn(der, issuer, response.producedAt))];
+  return signers.some(({ publicKey }) => isSignedBy(publicKey)) ? null : 'it is not signed by the issuer or a responder of it';
+
+  function isSignedBy(key: X509Certificate['publicKey']): boolean {
+    try {
+      return verify(hash, signedBytes, key, signature);
+    } catch {
+      // The key is of another kind.
+      return false;
+    }
+  }
+}
+
+/** Returns the certificate of a responder to which the issuer gave the task (RFC 6960 §4.2.2.2); none where it is anything else. */
+function responderIn(der: Buffer, issuer: X509Certificate, at: Date): X509Certificate[] {
+  try {
+    const certificate = new X509Certificate(der);
+    const isAppointed =
+      certificate.keyUsage?.includes(EXTENDED_KEY_USAGE.ocspSigning) &&
+      certificate.checkIssued(issuer) &&
+      certificate.verify(issuer.publicKey);
+    return isAppointed && certificate.validFromDate <= at && at <= certificate.validToDate ? [certificate] : [];
+  } catch {
+    return [];
+  }
+}
+
+function none(problem: string): CertificateState {
+  return { status: 'none', problem };
+}
+
+function iso(time: Date): string {
+  return time.toISOString();
+}
