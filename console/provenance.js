@@ -55,13 +55,15 @@ function codeRow({ code, kind, explanation, count, ingredient }) {
 }
 
 /** @param {{ verification: Verification, manifest: Manifest }} props */
-function Summary({ verification: { state, trust_list: list, manifest_from: from }, manifest }) {
+function Summary({ verification, manifest }) {
+  const { state, trust_list: list, manifest_from: from } = verification;
   const { signer, time_stamp: stamp, generator, title, label, identity_assertions: identities = [] } = manifest;
   return html`<dl class="facts">
     ${identities.map((identity) => html`<dt>${identityHeading(identity)}</dt><dd><${Identity} identity=${identity} /></dd>`)}
     <dt>Signed by</dt><dd><${Signer} signer=${signer} /></dd>
     ${state !== 'invalid' && html`<dt>Trust list</dt><dd>${list ?? 'On none that this service knows'}</dd>`}
     <dt>Signed at</dt><dd>${stamp ? html`<time datetime=${stamp.time}>${exactTime(stamp.time)}</time><${Authority} stamp=${stamp} />` : 'No authority confirms a time'}</dd>
+    <${Revocation} verification=${verification} manifest=${manifest} />
     ${title && html`<dt>Title</dt><dd><${FoldedText} text=${title} /></dd>`}
     ${generator && html`<dt>Made with</dt><dd><${FoldedText} text=${generator} /></dd>`}
     ${from === 'sidecar' && html`<dt>Manifest</dt><dd>In a file of its own, next to the media</dd>`}
@@ -101,6 +103,15 @@ function Identity({ identity: { state, name, organization, issuer, trust_list: l
 /** @param {{ stamp: NonNullable<Manifest['time_stamp']> }} props */
 function Authority({ stamp: { authority, trusted } }) {
   return html`, as ${authority ?? 'an authority'} states${!trusted && ' (on no trust list that this service knows)'}`;
+}
+
+/** @param {{ verification: Verification, manifest: Manifest }} props */
+function Revocation({ verification: { codes }, manifest: { revocation } }) {
+  const { status, as_of: asOf, problem } = revocation ?? {};
+  const own = codes.find(({ code, ingredient }) => code.startsWith('signingCredential.ocsp.') && ingredient !== true);
+  const none = problem === undefined ? 'There is no revocation data.' : `The revocation data cannot be used: ${problem}.`;
+  const told = own?.explanation ?? (status === 'none' ? none : undefined);
+  return told && html`<dt>Revocation</dt><dd>${told}${asOf && html` (<time datetime=${asOf}>${exactTime(asOf)}</time>)`}</dd>`;
 }
 
 /** @param {{ manifest: Manifest }} props */

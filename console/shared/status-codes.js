@@ -13,7 +13,7 @@ const EXPLANATIONS                                   = {
   'signingCredential.expired':
     'The certificate had expired when the manifest was signed, or nobody proves when that was.',
   'signingCredential.ocsp.notRevoked': 'The certificate was not revoked, as its authority states.',
-  'signingCredential.ocsp.revoked': 'The authority has revoked the certificate.',
+  'signingCredential.ocsp.revoked': 'The certificate was revoked before anybody proves that it signed this.',
   'signingCredential.ocsp.skipped':
     'Revocation was not asked for: this service opens no connections that a file names.',
   'signingCredential.ocsp.inaccessible': 'Revocation could not be asked for.',

@@ -8,6 +8,8 @@ const EXTRA_EXCLUSIONS = /\.additionalExclusionsPresent$/;
 export const TEXT_CODE = 'com.attestream.file.text';
 /** The code of a file that links to other files. */
 export const LINKS_CODE = 'com.attestream.file.links';
+/** The newer reader's word for a signature without revocation data. */
+const OCSP_SKIPPED = 'signingCredential.ocsp.skipped';
 /** Failures of the signature itself. */
 const SIGNATURE_FAILED = /^claimSignature\./;
 
@@ -21,9 +23,9 @@ export function summarize(verification                               )         {
     case 'none':
       return 'No provenance information.';
     case 'trusted':
-      return `${unchanged('Unchanged', verification)}. ${signedBy(verification, `who is on ${list ?? 'a trust list of this service'}`)}${leftOpen(verification)}${namedFiles(codes)}${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
+      return `${unchanged('Unchanged', verification)}. ${signedBy(verification, `who is on ${list ?? 'a trust list of this service'}`)}${leftOpen(verification)}${namedFiles(codes)}${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}${missingProofs(verification)}`;
     case 'valid':
-      return `${unchanged('Unchanged since signing', verification)}. ${signedBy(verification, NO_LIST)}${leftOpen(verification)}${namedFiles(codes)}${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
+      return `${unchanged('Unchanged since signing', verification)}. ${signedBy(verification, NO_LIST)}${leftOpen(verification)}${namedFiles(codes)}${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}${missingProofs(verification)}`;
     case 'invalid':
       return reasonOf(codes);
   }
@@ -167,6 +169,22 @@ function invalidIngredients(manifests                           )         {
   if (invalid.length > 1)
     return ` Ingredients were not valid when they were added${title === undefined ? '' : `, such as "${title}"`}.`;
   return ` ${title === undefined ? 'An ingredient' : `The ingredient "${title}"`} was not valid when it was added.`;
+}
+
+/** Returns sentences about a time-stamp or revocation data that is not there, or cannot be used; an empty text for none. */
+function missingProofs({ codes, manifests: [active] }                               )         {
+  const { status, problem } = active?.revocation ?? {};
+  const isSkipped = codes.some(({ code, ingredient }) => code === OCSP_SKIPPED && ingredient !== true);
+  const hasNoStatus = status === 'none' ? problem === undefined : status === undefined && isSkipped;
+  const missing = [
+    ...(active?.time_stamp === undefined ? ['no time-stamp'] : []),
+    ...(hasNoStatus ? ['no revocation data'] : []),
+  ];
+  return [
+    ...(missing.length > 0 ? [` There is ${missing.join(' and ')}.`] : []),
+    ...(problem !== undefined ? [` The revocation data cannot be used: ${problem}.`] : []),
+    ...(status === 'unknown' ? [' The authority of its certificate does not know whether it is revoked.'] : []),
+  ].join('');
 }
 
 function signerOf(active                                               )         {

@@ -106,6 +106,21 @@ export const verifiedManifest = z
       .array(verifiedIdentity)
       .exactOptional()
       .describe('Who vouches for it beside its signer: the first ten. They change nothing about `state`.'),
+    revocation: z
+      .object({
+        status: z
+          .enum(['good', 'revoked', 'unknown', 'none'])
+          .describe(
+            '`good`: not revoked; `revoked`: before it was signed, or nobody proves when that was; `unknown`: the authority does not know the certificate; `none`: nothing is stapled that can be used.',
+          ),
+        as_of: z.string().exactOptional().describe('When the authority said that it is good or unknown.'),
+        revoked_at: z.string().exactOptional(),
+        problem: z.string().exactOptional().describe('Why what is stapled counts as none.'),
+      })
+      .exactOptional()
+      .describe(
+        "What the authority of the signer's certificate says of it, in an OCSP response that the signature carries. Only of the active manifest.",
+      ),
     actions: z.array(verifiedAction),
     ingredients: z.array(verifiedIngredient),
     assertions: z.array(z.object({ label: z.string(), created: z.boolean(), data: z.unknown().exactOptional() })),

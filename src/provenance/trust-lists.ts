@@ -66,6 +66,13 @@ export class TrustLists {
     return this.listOfChain(signerChainOf(store));
   }
 
+  /** Returns the issuer of the first certificate of a chain: the next one, or an anchor of signers; null where neither is. */
+  issuerOf([leaf, ...others]: readonly X509Certificate[]): X509Certificate | null {
+    this.#signers ??= this.data.signers.map(parsed);
+    const candidates = [...others, ...this.#signers.flatMap(({ anchors }) => anchors)];
+    return candidates.find((each) => leaf?.checkIssued(each) && leaf.verify(each.publicKey)) ?? null;
+  }
+
   /** Returns the name of the list that has an anchor of a signer's certificates; null for none. */
   listOfChain(chain: readonly X509Certificate[]): string | null {
     this.#signers ??= this.data.signers.map(parsed);
@@ -102,7 +109,7 @@ const MAX_CERTIFICATES = 16;
  * Returns the certificates in the signature of a store's active manifest, the signer's first; an empty list where they
  * cannot be read.
  */
-function signerChainOf(store: Uint8Array): X509Certificate[] {
+export function signerChainOf(store: Uint8Array): X509Certificate[] {
   const manifests = parseJumbf(Buffer.from(store.buffer, store.byteOffset, store.byteLength))?.children ?? [];
   try {
     const { signed, unsigned } = signatureHeadersOf(manifests.at(-1));

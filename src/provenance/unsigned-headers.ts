@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import type { JumbfBox } from './jumbf.ts';
+import { onlyElement, TAG } from './revocation/der.ts';
 import { signatureHeadersOf } from './signature-headers.ts';
 
 // A signature covers a part of its headers. Anybody can write into the others, which readers take as they are.
@@ -70,11 +71,11 @@ function bytesIn(content: unknown): number {
 
 /** Tells whether bytes are one sequence in DER (X.690 §8.1), which ends where they do. */
 function isDer(bytes: Uint8Array): boolean {
-  const [tag, first = 0x80] = bytes;
-  const lengthBytes = first < 0x80 ? 0 : first & 0x7f;
-  if (tag !== 0x30 || first === 0x80 || lengthBytes > 4) return false;
-  const stated = bytes.subarray(2, 2 + lengthBytes).reduce((length, byte) => length * 256 + byte, 0);
-  return bytes.length === 2 + lengthBytes + (first < 0x80 ? first : stated);
+  try {
+    return onlyElement(bytes, TAG.sequence).whole.length > 0;
+  } catch {
+    return false;
+  }
 }
 
 function isCertificate(bytes: Uint8Array): boolean {

@@ -26,6 +26,7 @@ import { withHeartbeat } from '../read-back.ts';
 import { describeReading, withLeftOut, withPublishers, withTrustList } from './describe-verdict.ts';
 import { bindingOf, findLeftOut, type LeftOut } from './left-out.ts';
 import { answerKind, forensicsOf, type ReportKind, writeReport } from './report.ts';
+import { withRevocation } from './revocation.ts';
 
 /** The reasons for which a verification has no crJSON. */
 const UNSIGNED = 'There is no manifest.';
@@ -53,7 +54,7 @@ export async function verifyFile(
     const described = (asked: ReportKind): Verification =>
       withLeftOut(describeReading(reading, manifestFrom, asked), leftOut);
     const describe = (asked: ReportKind): Verification => ({
-      ...withPublishers(withTrustList(described(asked), stores, lists), [identities], lists),
+      ...withPublishers(withRevocation(withTrustList(described(asked), stores, lists), stores, lists), [identities], lists),
       ...(reading !== 'none' && forensics(asked)),
     });
     const outputPath = await writeReport(source.name, () => describe('full'), work, context, services);

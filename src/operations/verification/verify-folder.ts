@@ -22,6 +22,7 @@ import {
 } from './describe-verdict.ts';
 import { bindingOf, findExtra, findInHeaders, type LeftOut } from './left-out.ts';
 import { answerKind, forensicsOf, type ReportKind, writeReport } from './report.ts';
+import { withRevocation } from './revocation.ts';
 import { summarize, summarizeDeviations } from './summarize.ts';
 import { readEmbedded } from './verify-file.ts';
 
@@ -49,7 +50,11 @@ export async function verifyFolder(
     const leftOut = leftOutOf(verified);
     const identities = await identitiesOf(stores, lists, context);
     const describe: Describer = (kind) => ({
-      ...withPublishers(withTrustList(withLeftOut(verdict(kind), leftOut), stores, lists), identities, lists),
+      ...withPublishers(
+        withRevocation(withTrustList(withLeftOut(verdict(kind), leftOut), stores, lists), stores, lists),
+        identities,
+        lists,
+      ),
       ...forensics(kind),
     });
     context.reached('verified');

@@ -1,0 +1,51 @@
+import { type JumbfBox, parseJumbf } from '../jumbf.ts';
+import { signatureHeadersOf } from '../signature-headers.ts';
+import { signerChainOf, type TrustLists } from '../trust-lists.ts';
+import { type CertificateState, judgeResponse } from './judge-response.ts';
+
+/** Responses of a signature that are judged. */
+const MAX_RESPONSES = 8;
+
+/** The state of a signer's certificate by what its signature carries; `problem` is null where it carries nothing. */
+export type StapledStatus =
+  | Exclude<CertificateState, { readonly status: 'none' }>
+  | { readonly status: 'none'; readonly problem: string | null };
+
+/**
+ * Judges the OCSP responses that the signature of a store's active manifest carries (C2PA 2.2 §10.3.2.6). `signedAt` is the time of a
+ * trusted time-stamp: without one it was signed at any time up to now.
+ */
+export function stapledStatusOf(store: Uint8Array, lists: TrustLists, signedAt: Date | null): StapledStatus {
+  const responses = responsesIn(activeManifestIn(store));
+  if (responses.length === 0) return { status: 'none', problem: null };
+  const chain = signerChainOf(store);
+  const [leaf] = chain;
+  const issuer = lists.issuerOf(chain);
+  if (leaf === undefined || issuer === null) return { status: 'none', problem: 'the certificate of the issuer is not known' };
+  const found = responses.map((response) => judgeResponse(response, { leaf, issuer }, signedAt ?? new Date()));
+  return found.toSorted((one, other) => RANKS.indexOf(one.status) - RANKS.indexOf(other.status))[0] as CertificateState;
+}
+
+/** A revocation outweighs all others, of which the one that says most is taken. */
+const RANKS: readonly CertificateState['status'][] = ['revoked', 'good', 'unknown', 'none'];
+
+/** Returns the label of the active manifest of a store. */
+export function activeLabelOf(store: Uint8Array): string | undefined {
+  return activeManifestIn(store)?.label;
+}
+
+function activeManifestIn(store: Uint8Array): JumbfBox | undefined {
+  return parseJumbf(Buffer.from(store.buffer, store.byteOffset, store.byteLength))?.children.at(-1);
+}
+
+function responsesIn(manifest: JumbfBox | undefined): readonly Uint8Array[] {
+  try {
+    const values = signatureHeadersOf(manifest).unsigned.get('rVals');
+    const responses: unknown = values instanceof Map ? values.get('ocspVals') : [];
+    const found = Array.isArray(responses) ? responses.filter((each) => each instanceof Uint8Array) : [];
+    return found.slice(0, MAX_RESPONSES);
+  } catch {
+    // The reader says what is wrong with a signature that cannot be read.
+    return [];
+  }
+}
