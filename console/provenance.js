@@ -109,9 +109,13 @@ function Authority({ stamp: { authority, trusted } }) {
 function Revocation({ verification: { codes }, manifest: { revocation } }) {
   const { status, as_of: asOf, problem } = revocation ?? {};
   const own = codes.find(({ code, ingredient }) => code.startsWith('signingCredential.ocsp.') && ingredient !== true);
-  const none = problem === undefined ? 'There is no revocation data.' : `The revocation data cannot be used: ${problem}.`;
+  const none =
+    problem === undefined ? 'There is no revocation data.' : `The revocation data cannot be used: ${problem}.`;
   const told = own?.explanation ?? (status === 'none' ? none : undefined);
-  return told && html`<dt>Revocation</dt><dd>${told}${asOf && html` (<time datetime=${asOf}>${exactTime(asOf)}</time>)`}</dd>`;
+  return (
+    told &&
+    html`<dt>Revocation</dt><dd>${told}${asOf && html` (<time datetime=${asOf}>${exactTime(asOf)}</time>)`}</dd>`
+  );
 }
 
 /** @param {{ manifest: Manifest }} props */

@@ -80,10 +80,16 @@ async function problemOfSigning({ kind, name }: Dependency, parts: Parts): Promi
   if (signer === undefined) return null;
   const { signing } = configNow();
   const identity = name ?? defaultIdentityOf({ signing });
-  if (kind === 'signer') return probeSigning(signer, identity);
+  if (kind === 'signer') return problemOfStaples(signer, identity) ?? probeSigning(signer, identity);
   const own = name === undefined ? undefined : signing.identities[name]?.tsa_url;
   const urls = own ?? signing.tsa_url;
   return probeSigning(signer, identity, { urls, timeoutMs: signing.tsa_timeout_ms, isRequired: true });
+}
+
+/** Returns why nothing is signed with the certificate of an identity: it is revoked, or lacks an OCSP response that is required. */
+function problemOfStaples(signer: Signers, name: string): string | null {
+  const [leaf] = signer.identityOf(name)?.certificateChain ?? [];
+  return leaf === undefined ? null : (signer.staples?.current.refusalOf(Buffer.from(leaf, 'base64')) ?? null);
 }
 
 /** Tells whether another file system is mounted at a path than above it. */

@@ -13,12 +13,11 @@ import { S3Sink } from '#outputs/s3-sink.ts';
 import { createFragmentReader } from '#provenance/fragment-reader.ts';
 import { createManifestAuthor } from '#provenance/manifest-author.ts';
 import { createOutputChecker } from '#provenance/official-reader.ts';
-import type { SignerClient } from '#provenance/signer-client.ts';
 import { crawlPlaylists } from '#publications/read-publication.ts';
 import { type InputRunner, runInputWorker, type WorkerParts } from '#workers/input-worker.ts';
 
 /** Creates the inputs, outputs and authors that operations use, by the configuration. */
-function openModules(config: Config, signers: SignerClient | null, trust: WorkerParts['trust']): OperationServices {
+function openModules(config: Config, { signers, trust, staples }: WorkerParts): OperationServices {
   const { verify_outputs: verify, tsa_timeout_ms: timeoutMs, tsa_required: isRequired } = config.signing;
   const known = () => {
     assert(signers !== null, 'workers that sign are started with signers');
@@ -35,6 +34,7 @@ function openModules(config: Config, signers: SignerClient | null, trust: Worker
         return urls.length === 0 ? null : { urls, timeoutMs, isRequired };
       },
       generator: { name: RELEASE.product, version: RELEASE.version },
+      staples,
       trust,
     }),
     manifestDefaults: config.signing,
@@ -73,7 +73,7 @@ function configFile(): string {
 /** The composition root of an input worker: does inputs with the operations of the registry. */
 export const inputRunner: InputRunner = {
   async start(config, worker) {
-    const services = openModules(config, worker.signers, worker.trust);
+    const services = openModules(config, worker);
     return async (work, context) => {
       try {
         return await operationNamed(work.operation).run(work, context, services);

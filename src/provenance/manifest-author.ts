@@ -27,6 +27,7 @@ import { ChainAllowance } from './chain-limits.ts';
 import type { IngredientSource, LateAssertion, ManifestRequest } from './manifest-request.ts';
 import type { ManifestDefinition } from './sdk/sdk.ts';
 import type { Signer } from './signer.ts';
+import { NO_STAPLE_SPACE, NO_STAPLES, type StapleSource } from './staples.ts';
 import type { TrustLists, TrustSource } from './trust-lists.ts';
 
 export type { SignedManifest, TimeStampSettings };
@@ -46,12 +47,12 @@ export interface ManifestDraft {
   readonly warnings: readonly Warning[];
   /**
    * Returns the size in bytes of the signed manifest store, for assertions as large as the placeholders. Throws
-   * `MANIFEST_REFUSED`, `IDENTITY_EXPIRED` or `TIME_STAMP_UNAVAILABLE`.
+   * `MANIFEST_REFUSED`, `IDENTITY_EXPIRED`, `IDENTITY_REVOKED`, `OCSP_RESPONSE_MISSING` or `TIME_STAMP_UNAVAILABLE`.
    */
   measure(placeholders: readonly LateAssertion[], signal: AbortSignal): Promise<number>;
   /**
    * Signs the manifest, which then has exactly the size that was measured last. Throws `MANIFEST_REFUSED`,
-   * `IDENTITY_EXPIRED`, `SIGNATURE_FAILED`, `TIME_STAMP_UNAVAILABLE`, or `TIME_STAMP_LARGER`: see `signAgainIfLarger`.
+   * `IDENTITY_EXPIRED`, `IDENTITY_REVOKED`, `OCSP_RESPONSE_MISSING`, `SIGNATURE_FAILED`, `TIME_STAMP_UNAVAILABLE`, or `TIME_STAMP_LARGER`: see `signAgainIfLarger`.
    */
   sign(late: readonly LateAssertion[], signal: AbortSignal): Promise<SignedManifest>;
 }
@@ -64,6 +65,8 @@ interface ManifestAuthorParts {
   readonly publisherOf: (identity: string) => Signer | null;
   /** Returns the authorities of an identity, by its name; null where its signatures get no time-stamps. */
   readonly timeStampsOf: (identity: string) => TimeStampSettings | null;
+  /** OCSP responses to staple; none by default. */
+  readonly staples?: StapleSource;
   readonly generator: ClaimGenerator;
   /** Trust lists that the manifests of ingredients are validated with. */
   readonly trust: TrustSource;
@@ -88,6 +91,7 @@ export function createManifestAuthor({
   signerOf,
   publisherOf,
   timeStampsOf,
+  staples = { current: NO_STAPLES },
   trust,
 }: ManifestAuthorParts): ManifestAuthor {
   const stamps = new Map<string, TimeStamps | null>();
@@ -107,7 +111,7 @@ export function createManifestAuthor({
       requireUnexpired(signer);
       if (publisher !== null) requireUnexpired(publisher);
       const ingredients = await readIngredients(request, signer, trust.current, signal);
-      const signature = { signer, publisher, timeStamps: timeStampsFor(identity) };
+      const signature = { signer, publisher, timeStamps: timeStampsFor(identity), staples };
       return draftOf({ request, ingredients, generator }, signature, measureSize);
     },
   };
@@ -155,21 +159,23 @@ function isSameIngredient(first: PreparedIngredient, second: PreparedIngredient)
   return isDeepStrictEqual(new Set(first.failures), new Set(second.failures));
 }
 
-function draftOf(contents: ManifestContents, signature: Signature, measureSize: SizeMeter): ManifestDraft {
+function draftOf(contents: ManifestContents, signature: Required<Signature>, measureSize: SizeMeter): ManifestDraft {
   const { instanceId = newInstanceId() } = contents.request;
   const definition = defineManifest(contents, { now: new Date(), instanceId });
   let sizeBytes = 0;
   let space = NO_TIME_STAMP;
+  let stapleSpace = NO_STAPLE_SPACE;
   return {
     warnings: allOf(contents.ingredients).flatMap(({ warnings }) => warnings),
     async measure(placeholders, signal) {
       const plainBytes = await measureSize(contents, signature, placeholders, signal);
       if (space.problems.length === 0) space = await reserveTimeStamp(signature, signal);
-      sizeBytes = plainBytes + space.sizeBytes;
+      stapleSpace = signature.staples.current.reserve(signature.signer);
+      sizeBytes = plainBytes + space.sizeBytes + stapleSpace.sizeBytes;
       return sizeBytes;
     },
     async sign(late, signal) {
-      const signed = await signWithIdentity(completeManifest(definition, late), signature, space, signal);
+      const signed = await signWithIdentity(completeManifest(definition, late), signature, space, signal, stapleSpace);
       assert.equal(signed.manifest.length, sizeBytes, 'a manifest has the size that was measured');
       return signed;
     },

@@ -17,6 +17,7 @@ import type { Log } from '#telemetry/logger.ts';
 import { type CredentialUse, checkCredential, hasEnded, logCredential, warnOfOutputs } from './check-identity.ts';
 import { Credential } from './credential.ts';
 import { type UsedCredential, watchExpiry } from './identity-expiry.ts';
+import { StapleStore } from './revocation/staple-store.ts';
 import { SignerSupervisor, type SigningProcess } from './signer-supervisor.ts';
 import {
   type CredentialDescription,
@@ -71,6 +72,7 @@ export class Signers {
   #settings: readonly IdentitySettings[] = [];
   #identities: readonly IdentityDescription[] = [];
   #processCount = PEM_PROCESS + 1;
+  #staples: StapleStore | null = null;
   readonly #reloads = new Semaphore(1);
   readonly #renewed: (() => void)[] = [];
   readonly #closed: (() => void)[] = [];
@@ -87,6 +89,7 @@ export class Signers {
     const signers = new Signers(options);
     try {
       await signers.#apply(options.config, true);
+      if (options.config.signing.ocsp !== 'off') await signers.#staple();
       for (const identity of signers.identities) warnOfOutputs(identity, options.trust, options.log);
       signers.onClose(watchExpiry(() => signers.#inForce(), options.log));
       return signers;
@@ -111,6 +114,11 @@ export class Signers {
       }
     }
     return away;
+  }
+
+  /** The OCSP responses of the certificates in force; null where none are stapled. */
+  get staples(): StapleStore | null {
+    return this.#staples;
   }
 
   get launcher(): Launcher {
@@ -178,6 +186,19 @@ export class Signers {
     for (const listener of this.#closed) listener();
     for (const credential of this.#credentials.values()) credential.close();
     for (const signer of this.#processes.values()) signer.close();
+  }
+
+  /** Has the responders of the certificates in force followed. */
+  async #staple(): Promise<void> {
+    const staples = new StapleStore(this.#options);
+    const follow = () =>
+      staples.follow(
+        this.#identities.map(({ certificateChain: chain }) => chain.map((der) => Buffer.from(der, 'base64'))),
+      );
+    this.#staples = staples;
+    this.onRenewal(() => void follow());
+    this.onClose(() => staples.close());
+    await follow();
   }
 
   async #apply(config: Config, isStart: boolean): Promise<void> {

@@ -8,6 +8,7 @@ import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import type { InputContext, InputPhase, InputSize, InputWork, OperationOutcome } from '#operations/operation.ts';
 import { inheritedChannel, serveParent, tellParent } from '#processes/parent.ts';
 import { SignerClient } from '#provenance/signer-client.ts';
+import { NO_STAPLES, type StapleSource, Staples } from '#provenance/staples.ts';
 import { NO_TRUST_LISTS, TrustLists, type TrustSource } from '#provenance/trust-lists.ts';
 import { callRecorder } from '#telemetry/run-report.ts';
 import { exhaustedBudget, type KernelLimits, readKernelLimits } from './input-budgets.ts';
@@ -28,6 +29,7 @@ export interface WorkerParts {
   /** Signs with the keys of the signer processes; null where the worker was started without them. */
   readonly signers: SignerClient | null;
   readonly trust: TrustSource;
+  readonly staples: StapleSource;
 }
 
 /** The work of a worker process, given by the composition root. */
@@ -80,6 +82,7 @@ class InputWorker {
   #config: Config | null = null;
   #signers: SignerClient | null = null;
   readonly #trust = { current: NO_TRUST_LISTS };
+  readonly #staples = { current: NO_STAPLES };
   #folders = new MountedFolders([], null);
   readonly #aborts = new Map<number, AbortController>();
   #nextQuestion = 1;
@@ -100,6 +103,9 @@ class InputWorker {
       case 'trust':
         this.#trust.current = new TrustLists(message.trust);
         return;
+      case 'staples':
+        this.#staples.current = new Staples(message.staples);
+        return;
       case 'run':
         return void this.#do(message.run, message.order);
       case 'abort':
@@ -115,9 +121,11 @@ class InputWorker {
    * Starts the runner. A rejection makes the process exit: Node writes it to standard error, and the service gets
    * the exit code.
    */
-  async #start({ config, isSandboxed, folderLeftOut, identities, trust }: ToWorker & { type: 'start' }): Promise<void> {
+  async #start(message: ToWorker & { type: 'start' }): Promise<void> {
+    const { config, isSandboxed, folderLeftOut, identities, trust, staples } = message;
     this.#config = config;
     this.#trust.current = new TrustLists(trust);
+    this.#staples.current = new Staples(staples);
     this.#folders = new MountedFolders(isSandboxed ? writableFolders(config) : [], folderLeftOut);
     if (identities.length > 0) {
       this.#signers = new SignerClient(identities);
@@ -126,6 +134,7 @@ class InputWorker {
     this.#run = await this.#runner.start(config, {
       signers: this.#signers,
       trust: this.#trust,
+      staples: this.#staples,
       taint: () => {
         this.#tainted = true;
       },

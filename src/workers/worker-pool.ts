@@ -61,6 +61,9 @@ export class WorkerPool {
     options.trust?.onChange((lists) => {
       for (const worker of this.#all) worker.giveTrust(lists);
     });
+    options.signer?.staples?.onChange((staples) => {
+      for (const worker of this.#all) worker.giveStaples(staples);
+    });
     // Workers that run an input finish it with the old identities, and are replaced then.
     options.signer?.onRenewal(() => this.#retireIdle());
   }

@@ -8,6 +8,7 @@ import type { Launcher } from '#processes/launcher.ts';
 import { lowerPriority } from '#processes/process-tree.ts';
 import type { SignerAccess, Signers } from '#provenance/signers.ts';
 import { type IdentityDescription, signerProcessesOf } from '#provenance/signing-identity.ts';
+import { NO_STAPLES, type Staples } from '#provenance/staples.ts';
 import { NO_TRUST_LISTS, type TrustLists } from '#provenance/trust-lists.ts';
 import { kernelLimitsOf } from './input-budgets.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerAnswer, WorkerState } from './worker-protocol.ts';
@@ -98,6 +99,7 @@ export class WorkerProcess {
       folderLeftOut: launcher.folderLeftOut,
       identities: this.identities,
       trust: trust.data,
+      staples: (signers?.staples?.current ?? NO_STAPLES).data,
     });
     this.#signing = signers?.attach(this, (index) => this.#child.channel(index)) ?? null;
   }
@@ -110,6 +112,11 @@ export class WorkerProcess {
   /** Gives the worker new trust lists. */
   giveTrust({ data }: TrustLists): void {
     this.#child.send({ type: 'trust', trust: data });
+  }
+
+  /** Gives the worker new OCSP responses. */
+  giveStaples({ data }: Staples): void {
+    this.#child.send({ type: 'staples', staples: data });
   }
 
   /** Kills the worker. The exit is charged to the input that is in it. */

@@ -2,6 +2,7 @@ import type { Config } from '#config/config.ts';
 import type { AppErrorData } from '#errors/app-error.ts';
 import type { InputPhase, InputSize, OperationName, OperationOutcome } from '#operations/operation.ts';
 import type { IdentityDescription } from '#provenance/signing-identity.ts';
+import type { StapleData } from '#provenance/staples.ts';
 import type { TrustListData } from '#provenance/trust-lists.ts';
 import type { CallReports } from '#telemetry/run-report.ts';
 
@@ -36,11 +37,14 @@ export type ToWorker =
       /** Those that it may be told to sign with; none where there are no signers. */
       readonly identities: readonly IdentityDescription[];
       readonly trust: TrustListData;
+      readonly staples: StapleData;
     }
   /** Comes with the channel to a signer process that took the place of another one, by its number. */
   | { readonly type: 'signer'; readonly signer: number }
   /** Trust lists that took the place of others; inputs that run go on with those that they took. */
   | { readonly type: 'trust'; readonly trust: TrustListData }
+  /** OCSP responses that took the place of others. */
+  | { readonly type: 'staples'; readonly staples: StapleData }
   | { readonly type: 'run'; readonly run: number; readonly order: InputOrder }
   /** The answer is still `succeeded` or `failed`, whichever it came to; a worker that takes too long is killed. */
   | { readonly type: 'abort'; readonly run: number }

@@ -103,6 +103,22 @@ export const provenanceErrors = {
       `No node that runs has the signing identity "${identity}". The operator of the service has to configure it under [signing.identities] of a node that signs, and to start or reload that.`,
     { class: 'outage', dependencies: ['signer'], callersSee: IDENTITY_UNUSABLE },
   ),
+  IDENTITY_REVOKED: entry<{ revokedAt: string }>(
+    'INTERNAL_ERROR',
+    ({ revokedAt }) =>
+      `The certificate of the signing identity was revoked on ${revokedAt}, as its OCSP responder states, so nothing is signed with it. The operator of the service has to replace it.`,
+    { class: 'outage', dependencies: ['signer'] },
+  ),
+  OCSP_RESPONSE_MISSING: entry<{ problem: string }>(
+    'INTERNAL_ERROR',
+    ({ problem }) =>
+      `There is no OCSP response to staple, and signing.ocsp requires one: ${problem}. The operator of the service has to make the responder of the certificate reachable, or set signing.ocsp to "staple".`,
+    {
+      class: 'outage',
+      dependencies: ['signer'],
+      callersSee: 'Nothing can be signed without an OCSP response, and there is none. The log of the service says why.',
+    },
+  ),
   NO_VALID_IDENTITY: entry<{ identity: string; notAfter: string }>(
     'SERVICE_UNAVAILABLE',
     ({ identity, notAfter }) =>

@@ -1,5 +1,5 @@
 import type { ValidationCode, Verification, VerifiedManifest } from '#contract/verification.ts';
-import { activeLabelOf, type StapledStatus, stapledStatusOf } from '#provenance/revocation/stapled-status.ts';
+import { activeLabelOf, type StapledStatus, stapledStatusOf } from '#provenance/stapled-status.ts';
 import { explanationOf } from '#provenance/status-codes.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import { summarize } from './summarize.ts';
@@ -37,7 +37,8 @@ function statusOf(active: VerifiedManifest, stores: readonly Uint8Array[], lists
     // Only the time of the manifest that is described is known here.
     status: stapledStatusOf(store, lists, store === own && trusted && time !== undefined ? new Date(time) : null),
   }));
-  const shown = statuses.find(({ status }) => status.status === 'revoked') ?? statuses.find(({ store }) => store === own);
+  const shown =
+    statuses.find(({ status }) => status.status === 'revoked') ?? statuses.find(({ store }) => store === own);
   return shown?.status ?? { status: 'none', problem: null };
 }
 

@@ -54,7 +54,11 @@ export async function verifyFile(
     const described = (asked: ReportKind): Verification =>
       withLeftOut(describeReading(reading, manifestFrom, asked), leftOut);
     const describe = (asked: ReportKind): Verification => ({
-      ...withPublishers(withRevocation(withTrustList(described(asked), stores, lists), stores, lists), [identities], lists),
+      ...withPublishers(
+        withRevocation(withTrustList(described(asked), stores, lists), stores, lists),
+        [identities],
+        lists,
+      ),
       ...(reading !== 'none' && forensics(asked)),
     });
     const outputPath = await writeReport(source.name, () => describe('full'), work, context, services);

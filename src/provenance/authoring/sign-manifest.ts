@@ -2,9 +2,11 @@ import { X509Certificate } from 'node:crypto';
 import { AppError } from '#errors/app-error.ts';
 import { callRecorder } from '#telemetry/run-report.ts';
 import { pemOf } from '../identity/pem.ts';
+import { stapleResponse } from '../revocation/staple-response.ts';
 import { type ManifestDefinition, type SdkSignature, signManifest } from '../sdk/sdk.ts';
 import { sdkProblem } from '../sdk/sdk-problem.ts';
 import { type Signer, signatureReserveBytes } from '../signer.ts';
+import { NO_STAPLE_SPACE, NO_STAPLES, type StapleSource } from '../staples.ts';
 import { identityAssertionOf } from './identity-assertion.ts';
 import { smallestDefinition } from './manifest-definition.ts';
 import { MAX_TIME_STAMP_BYTES } from './time-stamp-relay.ts';
@@ -17,6 +19,8 @@ export interface Signature {
   readonly publisher: Signer | null;
   /** Null where signatures get no time-stamps. */
   readonly timeStamps: TimeStamps | null;
+  /** OCSP responses to staple; none by default. */
+  readonly staples?: StapleSource;
 }
 
 /**
@@ -65,26 +69,26 @@ export async function reserveTimeStamp(
 }
 
 /**
- * Signs a manifest with the keys, and with a time-stamp where there is space for one. The result is larger by that space
- * than what `signForSize` returns for a definition as large, however large the time-stamp is: the SDK pads the
+ * Signs a manifest with the keys, and with a time-stamp and an OCSP response where there is space for them. The result is larger by
+ * that space than what `signForSize` returns for a definition as large, however large they are: the SDK pads the
  * signature (C2PA 2.2 §10.4). Throws `SIGNATURE_FAILED`, `TIME_STAMP_UNAVAILABLE`, `TIME_STAMP_LARGER`,
- * `MANIFEST_REFUSED` or `IDENTITY_EXPIRED`.
+ * `MANIFEST_REFUSED`, `IDENTITY_EXPIRED`, and what `Staples` throws.
  */
 export async function signWithIdentity(
   definition: ManifestDefinition,
-  { signer, publisher, timeStamps }: Signature,
+  { signer, publisher, timeStamps, staples = { current: NO_STAPLES } }: Signature,
   space: TimeStampSpace,
   signal: AbortSignal,
+  stapleSpace = NO_STAPLE_SPACE,
 ): Promise<SignedManifest> {
+  const response = staples.current.take(signer, stapleSpace);
   const call = signingCallOf(signer);
-  const reserveSize = call.reserveSize + space.sizeBytes;
-  const signing = (tsaUrl: string | null): Promise<Buffer> =>
-    signWithKeys(
-      definition,
-      { signer, publisher },
-      { ...call, reserveSize, ...(tsaUrl !== null && { tsaUrl }) },
-      signal,
-    );
+  const reserveSize = call.reserveSize + space.sizeBytes + stapleSpace.sizeBytes;
+  const signing = async (tsaUrl: string | null): Promise<Buffer> => {
+    const stamped = { ...call, reserveSize, ...(tsaUrl !== null && { tsaUrl }) };
+    const store = await signWithKeys(definition, { signer, publisher }, stamped, signal);
+    return response === null ? store : stapleResponse(store, response);
+  };
   if (timeStamps === null) return { manifest: await signing(null), warnings: [] };
   return timeStamps.sign(signing, space, signal);
 }

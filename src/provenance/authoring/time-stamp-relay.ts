@@ -2,9 +2,8 @@ import assert from 'node:assert';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
-import https from 'node:https';
-import { isSystemError, problemOf } from '#errors/system-problem.ts';
 import { callRecorder } from '#telemetry/run-report.ts';
+import { authorityProblem, type BoundedAnswer, postBounded, readBounded } from '../bounded-post.ts';
 
 /** An RFC 3161 time-stamp authority. */
 interface TimeStampAuthority {
@@ -66,7 +65,7 @@ export async function withTimeStampRelay<T>(
           else response.writeHead(200, { 'content-type': REPLY_TYPE }).end(answer.bytes);
         },
         (error: unknown) => {
-          outcome = { problem: problemText(error), answerBytes: 0 };
+          outcome = { problem: authorityProblem(error), answerBytes: 0 };
           response.writeHead(502).end();
         },
       );
@@ -83,63 +82,20 @@ export async function withTimeStampRelay<T>(
   }
 }
 
-/** A problem of the authority, described for a person. */
-class TimeStampProblem extends Error {}
-
-/** An answer of an authority, which the SDK has not looked at. */
-interface Answer {
-  readonly bytes: Buffer;
-  readonly contentType: string;
-}
-
 /** Says what an answer is that the SDK refuses: no time-stamp, or one that does not fit the hash and the nonce of the query. */
-function describe({ contentType }: Answer): string {
+function describe({ contentType }: BoundedAnswer): string {
   if (contentType.startsWith(REPLY_TYPE)) return 'an answer that is no valid time-stamp of this signature';
   const quoted = contentType.slice(0, MAX_QUOTED_CHARACTERS).replace(/[^ -~]/g, '?');
   return `${quoted === '' ? 'an answer without a media type' : quoted} instead of a time-stamp`;
 }
 
-async function ask(authority: TimeStampAuthority, request: IncomingMessage, signal: AbortSignal): Promise<Answer> {
-  const late = AbortSignal.timeout(authority.timeoutMs);
-  try {
-    const query = await readBounded(request, MAX_QUERY_BYTES);
-    return await post(authority.url, query, AbortSignal.any([signal, late]));
-  } catch (error) {
-    // An answer that stops midway ends in an error that does not say so.
-    throw late.aborted ? new TimeStampProblem(`did not answer within ${authority.timeoutMs} ms`) : error;
-  }
-}
-
-/** Posts the query (RFC 3161 §3.4). Redirects are not followed. */
-async function post(url: string, query: Buffer, signal: AbortSignal): Promise<Answer> {
-  const { request } = url.startsWith('https:') ? https : http;
-  const headers = { 'content-type': QUERY_TYPE, 'content-length': query.length, accept: REPLY_TYPE };
-  const asking = request(url, { method: 'POST', headers, signal });
-  // Errors while the answer is read are reported by the answer.
-  asking.on('error', () => undefined);
-  asking.end(query);
-  const [reply] = (await once(asking, 'response')) as [IncomingMessage];
-  if (reply.statusCode !== 200) {
-    reply.destroy();
-    throw new TimeStampProblem(`answered with the HTTP status ${reply.statusCode}`);
-  }
-  const contentType = reply.headers['content-type'] ?? '';
-  return { bytes: await readBounded(reply, MAX_TIME_STAMP_BYTES), contentType };
-}
-
-async function readBounded(message: IncomingMessage, limitBytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let sizeBytes = 0;
-  for await (const chunk of message as AsyncIterable<Buffer>) {
-    sizeBytes += chunk.length;
-    if (sizeBytes > limitBytes) throw new TimeStampProblem(`sent more than ${limitBytes} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
-}
-
-function problemText(error: unknown): string {
-  if (error instanceof TimeStampProblem) return error.message;
-  if (isSystemError(error)) return `could not be reached: ${problemOf(error)}`;
-  return 'could not be reached, or broke off its answer';
+/** Posts the query (RFC 3161 §3.4). */
+async function ask(
+  authority: TimeStampAuthority,
+  request: IncomingMessage,
+  signal: AbortSignal,
+): Promise<BoundedAnswer> {
+  const body = await readBounded(request, MAX_QUERY_BYTES);
+  const types = { contentType: QUERY_TYPE, accept: REPLY_TYPE };
+  return await postBounded({ ...authority, ...types, body, maxBytes: MAX_TIME_STAMP_BYTES, signal });
 }

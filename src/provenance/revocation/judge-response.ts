@@ -66,7 +66,9 @@ function problemOfSignature(response: OcspResponse, issuer: X509Certificate): st
   const hash = SIGNATURES[algorithm];
   if (hash === undefined) return 'it is signed by an algorithm that is not known here';
   const signers = [issuer, ...response.certificates.flatMap((der) => responderIn(der, issuer, response.producedAt))];
-  return signers.some(({ publicKey }) => isSignedBy(publicKey)) ? null : 'it is not signed by the issuer or a responder of it';
+  return signers.some(({ publicKey }) => isSignedBy(publicKey))
+    ? null
+    : 'it is not signed by the issuer or a responder of it';
 
   function isSignedBy(key: X509Certificate['publicKey']): boolean {
     try {

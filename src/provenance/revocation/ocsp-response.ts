@@ -93,7 +93,7 @@ function readBasic(bytes: Buffer): OcspResponse {
   };
 }
 
-const STATUSES: Readonly<Record<number, CertificateStatus['status']>> = { 0x80: 'good', 0xa1: 'revoked', 0x82: 'unknown' };
+const STATUSES: Readonly<Record<number, CertificateStatus['status']>> = { 128: 'good', 161: 'revoked', 130: 'unknown' };
 
 function readStatus({ content }: DerElement): CertificateStatus {
   const [id, status, thisUpdate, next] = readElements(content);

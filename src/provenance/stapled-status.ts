@@ -1,7 +1,7 @@
-import { type JumbfBox, parseJumbf } from '../jumbf.ts';
-import { signatureHeadersOf } from '../signature-headers.ts';
-import { signerChainOf, type TrustLists } from '../trust-lists.ts';
-import { type CertificateState, judgeResponse } from './judge-response.ts';
+import { type JumbfBox, parseJumbf } from './jumbf.ts';
+import { type CertificateState, judgeResponse } from './revocation/judge-response.ts';
+import { signatureHeadersOf } from './signature-headers.ts';
+import { signerChainOf, type TrustLists } from './trust-lists.ts';
 
 /** Responses of a signature that are judged. */
 const MAX_RESPONSES = 8;
@@ -21,7 +21,8 @@ export function stapledStatusOf(store: Uint8Array, lists: TrustLists, signedAt: 
   const chain = signerChainOf(store);
   const [leaf] = chain;
   const issuer = lists.issuerOf(chain);
-  if (leaf === undefined || issuer === null) return { status: 'none', problem: 'the certificate of the issuer is not known' };
+  if (leaf === undefined || issuer === null)
+    return { status: 'none', problem: 'the certificate of the issuer is not known' };
   const found = responses.map((response) => judgeResponse(response, { leaf, issuer }, signedAt ?? new Date()));
   return found.toSorted((one, other) => RANKS.indexOf(one.status) - RANKS.indexOf(other.status))[0] as CertificateState;
 }

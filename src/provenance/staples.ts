@@ -1,0 +1,115 @@
+import assert from 'node:assert';
+import { hash } from 'node:crypto';
+import { AppError } from '#errors/app-error.ts';
+import { stapleBytes } from './revocation/staple-response.ts';
+import type { Signer } from './signer.ts';
+
+/** The word of a responder about one certificate, as it is sent to workers. */
+export type HeldStatus =
+  | {
+      readonly status: 'good';
+      /** The response in base64. */
+      readonly response: string;
+      /** The time after which it proves nothing, as in ISO 8601; null for none. */
+      readonly endsAt: string | null;
+    }
+  | { readonly status: 'revoked'; readonly revokedAt: string }
+  | { readonly status: 'none'; readonly problem: string };
+
+/** The OCSP responses of a node as plain data. */
+export interface StapleData {
+  /** True where nothing is signed without a response. */
+  readonly isRequired: boolean;
+  /** By the fingerprint of the certificate. */
+  readonly certificates: Readonly<Record<string, HeldStatus>>;
+}
+
+/** The responses in force, which may be replaced at any time. */
+export interface StapleSource {
+  readonly current: Staples;
+}
+
+/** The space in a signature for a response. */
+export interface StapleSpace {
+  readonly sizeBytes: number;
+}
+
+export const NO_STAPLE_SPACE: StapleSpace = { sizeBytes: 0 };
+
+/** Covers what differs between responses of one responder: an ECDSA signature, and its certificate when that is renewed. */
+const MARGIN_BYTES = 256;
+
+/** A response that ends sooner is not used: readers compare its end with a time-stamp that is still to come. */
+const MIN_REMAINING_MS = 60_000;
+
+/** The OCSP responses that signatures carry. */
+export class Staples {
+  readonly data: StapleData;
+
+  constructor(data: StapleData) {
+    this.data = data;
+  }
+
+  /**
+   * Returns the space that a signature needs for a response; none where there is no response, and none is required. Throws
+   * `IDENTITY_REVOKED` or `OCSP_RESPONSE_MISSING`.
+   */
+  reserve(signer: Signer): StapleSpace {
+    const response = this.#responseOf(leafOf(signer));
+    return { sizeBytes: response === null ? 0 : stapleBytes(response) + MARGIN_BYTES };
+  }
+
+  /**
+   * Returns the response for a signature with such a space; null where there is none that fits, and none is required. Throws what
+   * `reserve` throws.
+   */
+  take(signer: Signer, { sizeBytes }: StapleSpace): Buffer | null {
+    const response = this.#responseOf(leafOf(signer));
+    if (response === null || stapleBytes(response) <= sizeBytes) return response;
+    if (this.data.isRequired) throw missing('the response is larger than when the output was planned');
+    return null;
+  }
+
+  /** Returns why nothing is signed with a certificate; null where it is. */
+  refusalOf(leaf: Buffer): string | null {
+    try {
+      this.#responseOf(leaf);
+      return null;
+    } catch (error) {
+      return (error as AppError).message;
+    }
+  }
+
+  #responseOf(leaf: Buffer): Buffer | null {
+    const held = this.data.certificates[fingerprintOf(leaf)] ?? NOT_ASKED;
+    if (held.status === 'revoked') throw new AppError('IDENTITY_REVOKED', { revokedAt: held.revokedAt });
+    const problem = held.status === 'none' ? held.problem : problemOfEnd(held.endsAt);
+    if (held.status === 'good' && problem === null) return Buffer.from(held.response, 'base64');
+    if (this.data.isRequired) throw missing(problem ?? '');
+    return null;
+  }
+}
+
+function problemOfEnd(endsAt: string | null): string | null {
+  const isEnding = endsAt !== null && Date.parse(endsAt) < Date.now() + MIN_REMAINING_MS;
+  return isEnding ? `the last response ended on ${endsAt}` : null;
+}
+
+const NOT_ASKED: HeldStatus = { status: 'none', problem: 'the responder has not answered yet' };
+
+/** Those of a deployment that staples none. */
+export const NO_STAPLES = new Staples({ isRequired: false, certificates: {} });
+
+/** Returns the name that a certificate has here. */
+export function fingerprintOf(certificate: Buffer): string {
+  return hash('sha256', certificate);
+}
+
+function leafOf({ certificateChain: [leaf] }: Signer): Buffer {
+  assert(leaf !== undefined, 'a signer has a certificate');
+  return leaf;
+}
+
+function missing(problem: string): AppError {
+  return new AppError('OCSP_RESPONSE_MISSING', { problem });
+}
