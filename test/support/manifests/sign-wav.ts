@@ -10,6 +10,7 @@ import {
 } from '#provenance/manifest-author.ts';
 import type { IngredientSource, ManifestRequest } from '#provenance/manifest-request.ts';
 import type { Signer } from '#provenance/signer.ts';
+import { NO_STAPLES, type StapleSource } from '#provenance/staples.ts';
 import { NO_TRUST_LISTS, type TrustSource } from '#provenance/trust-lists.ts';
 import { memorySink, memorySource } from '../memory-bytes.ts';
 import { defaultIdentity } from './test-identity.ts';
@@ -21,17 +22,20 @@ export function testAuthor({
   signer = defaultIdentity.signer,
   publisher = null,
   timeStamps = null,
+  staples = { current: NO_STAPLES },
   trust = { current: NO_TRUST_LISTS },
 }: {
   signer?: Signer;
   publisher?: Signer | null;
   timeStamps?: TimeStampSettings | null;
+  staples?: StapleSource;
   trust?: TrustSource;
 } = {}): ManifestAuthor {
   return createManifestAuthor({
     signerOf: () => signer,
     publisherOf: () => publisher,
     timeStampsOf: () => timeStamps,
+    staples,
     generator,
     trust,
   });

@@ -1,0 +1,208 @@
+import { execFile } from 'node:child_process';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { promisify } from 'node:util';
+import { createKeySigner } from '#provenance/identity/key-signer.ts';
+import type { Signer } from '#provenance/signer.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const run = promisify(execFile);
+
+/** What a response says, or how it lies; each is made by `openssl ocsp`. */
+export type Answer =
+  | 'good'
+  | 'revoked'
+  /** Revoked in the year 2030. */
+  | 'revoked-later'
+  | 'unknown'
+  /** Ends within a minute. */
+  | 'ending'
+  | 'other-certificate'
+  /** Signed by an authority that is not the issuer; and by a certificate of the issuer for something else. */
+  | 'other-key'
+  | 'unappointed';
+
+/** What the responder does instead of answering. */
+export type Fault = 'garbage' | 'try-later' | 'refusing' | 'redirecting' | 'huge' | 'silent' | 'hanging-up';
+
+/** An authority made for tests, with a leaf, and its responder over HTTP. */
+export interface TestResponder {
+  readonly url: string;
+  readonly leaf: X509Certificate;
+  readonly issuer: X509Certificate;
+  /** Signs with the leaf; the chain has the issuer, and ends before the root. */
+  readonly signer: Signer;
+  readonly certificatePath: string;
+  readonly privateKeyPath: string;
+  readonly rootPath: string;
+  /** Returns a response as the responder would send it, for as many days. */
+  respond(answer: Answer, days?: number): Promise<Buffer>;
+  behave(behaviour: Answer | Fault): void;
+  queryCount(): number;
+  close(): void;
+}
+
+const extensionsFor = (url: string): string => `
+[authority]
+basicConstraints = critical, CA:TRUE
+keyUsage = critical, keyCertSign, cRLSign
+subjectKeyIdentifier = hash
+[leaf]
+basicConstraints = critical, CA:FALSE
+keyUsage = critical, digitalSignature
+extendedKeyUsage = emailProtection, 1.3.6.1.4.1.62558.2.1
+subjectKeyIdentifier = hash
+authorityKeyIdentifier = keyid
+authorityInfoAccess = OCSP;URI:${url}
+[responder]
+basicConstraints = critical, CA:FALSE
+keyUsage = critical, digitalSignature
+extendedKeyUsage = critical, OCSPSigning
+noCheck = yes
+subjectKeyIdentifier = hash
+authorityKeyIdentifier = keyid
+`;
+
+/** Starts a responder. */
+export async function startResponder(): Promise<TestResponder> {
+  const folder = temporaryFolder();
+  let behaviour: Answer | Fault = 'good';
+  let queries = 0;
+  const server = createServer(async (request, response) => {
+    queries += 1;
+    writeFileSync(join(folder, 'query.der'), await buffer(request));
+    if (isFault(behaviour)) return misbehave(behaviour, response);
+    const bytes = await respond(behaviour, 7, 'query.der');
+    response.writeHead(200, { 'content-type': 'application/ocsp-response' }).end(bytes);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/ocsp`;
+  await makeAuthority(folder, url);
+  const certificate = (name: string): X509Certificate => new X509Certificate(readFileSync(join(folder, name)));
+  const [leaf, issuer] = [certificate('leaf.pem'), certificate('issuer.pem')];
+  const key = createPrivateKey(readFileSync(join(folder, 'leaf.key')));
+
+  async function respond(answer: Answer, days: number, query: string): Promise<Buffer> {
+    const response = `${answer}.${queries}.der`;
+    const signer = answer === 'other-key' ? 'stranger' : answer === 'unappointed' ? 'other' : 'responder';
+    const asked = answer === 'other-certificate' ? 'other.der' : query;
+    const index = ['revoked', 'revoked-later', 'unknown'].includes(answer) ? answer : 'good';
+    const period = answer === 'ending' ? '-nmin 1' : `-ndays ${days}`;
+    const files = `-index ${index}.txt -CA issuer.pem -rsigner ${signer}.pem -rkey ${signer}.key`;
+    await openssl(folder, `ocsp ${files} -reqin ${asked} -respout ${response} -no_nonce ${period}`);
+    return readFileSync(join(folder, response));
+  }
+
+  return {
+    url,
+    leaf,
+    issuer,
+    signer: createKeySigner(key, 'es256', [leaf.raw, issuer.raw]),
+    certificatePath: join(folder, 'chain.pem'),
+    privateKeyPath: join(folder, 'leaf.key'),
+    rootPath: join(folder, 'root.pem'),
+    respond: (answer, days = 7) => respond(answer, days, 'leaf.der'),
+    behave: (next) => {
+      behaviour = next;
+    },
+    queryCount: () => queries,
+    close: () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+function openssl(folder: string, command: string): Promise<unknown> {
+  return run('openssl', command.split(' '), { cwd: folder });
+}
+
+async function makeAuthority(folder: string, url: string): Promise<void> {
+  writeFileSync(join(folder, 'extensions'), extensionsFor(url));
+  const keyed = '-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes';
+  for (const name of ['root', 'stranger']) {
+    await openssl(folder, `req -x509 ${keyed} -keyout ${name}.key -out ${name}.pem -days 60 -subj /O=Test/CN=${name}`);
+  }
+  const issued = [
+    ['issuer', 'root', 'authority'],
+    ['leaf', 'issuer', 'leaf'],
+    ['other', 'issuer', 'leaf'],
+    ['responder', 'issuer', 'responder'],
+  ];
+  for (const [name, issuer, section] of issued) {
+    await openssl(folder, `req ${keyed} -keyout ${name}.key -out ${name}.csr -subj /O=Test/CN=${name}`);
+    await openssl(
+      folder,
+      `x509 -req -in ${name}.csr -CA ${issuer}.pem -CAkey ${issuer}.key -CAcreateserial -days 45 -extfile extensions -extensions ${section} -out ${name}.pem`,
+    );
+  }
+  for (const name of ['leaf', 'other']) {
+    await openssl(folder, `ocsp -issuer issuer.pem -cert ${name}.pem -reqout ${name}.der -no_nonce`);
+  }
+  writeIndexes(folder);
+  const [leaf, issuer] = ['leaf', 'issuer'].map((name) => readFileSync(join(folder, `${name}.pem`), 'utf8'));
+  writeFileSync(join(folder, 'chain.pem'), `${leaf}${issuer}`);
+}
+
+/** Writes the databases of the authority (`man openssl-ca`), one for each thing that it may say. */
+function writeIndexes(folder: string): void {
+  const line = (name: string, state: string, revoked: string): string => {
+    const { serialNumber } = new X509Certificate(readFileSync(join(folder, `${name}.pem`)));
+    return `${state}\t301231235959Z\t${revoked}\t${serialNumber}\tunknown\t/O=Test/CN=${name}\n`;
+  };
+  const other = line('other', 'V', '');
+  const states = {
+    good: line('leaf', 'V', ''),
+    revoked: line('leaf', 'R', '200101000000Z,keyCompromise'),
+    'revoked-later': line('leaf', 'R', '300101000000Z,keyCompromise'),
+    unknown: '',
+  };
+  for (const [name, own] of Object.entries(states)) {
+    writeFileSync(join(folder, `${name}.txt`), `${own}${other}`);
+    writeFileSync(join(folder, `${name}.txt.attr`), 'unique_subject = no\n');
+  }
+}
+
+const FAULTS: readonly (Answer | Fault)[] = [
+  'garbage',
+  'try-later',
+  'refusing',
+  'redirecting',
+  'huge',
+  'silent',
+  'hanging-up',
+] satisfies Fault[];
+
+function isFault(behaviour: Answer | Fault): behaviour is Fault {
+  return FAULTS.includes(behaviour);
+}
+
+function misbehave(fault: Fault, response: ServerResponse): void {
+  switch (fault) {
+    case 'garbage':
+      response.end('this is no OCSP response');
+      return;
+    case 'try-later':
+      response.end(Buffer.from([0x30, 0x03, 0x0a, 0x01, 0x03]));
+      return;
+    case 'refusing':
+      response.writeHead(503).end();
+      return;
+    case 'redirecting':
+      response.writeHead(302, { location: 'http://127.0.0.1:9/' }).end();
+      return;
+    case 'huge':
+      response.end(Buffer.alloc(1024 * 1024, 0x30));
+      return;
+    case 'hanging-up':
+      response.destroy();
+      return;
+    case 'silent':
+  }
+}
