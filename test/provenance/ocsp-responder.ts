@@ -42,7 +42,8 @@ export interface TestResponder {
   readonly rootPath: string;
   /** Returns a response as the responder would send it, for as many days. */
   respond(answer: Answer, days?: number): Promise<Buffer>;
-  behave(behaviour: Answer | Fault): void;
+  /** Bytes are sent as they are. */
+  behave(behaviour: Answer | Fault | Buffer): void;
   queryCount(): number;
   close(): void;
 }
@@ -71,13 +72,13 @@ authorityKeyIdentifier = keyid
 /** Starts a responder. */
 export async function startResponder(): Promise<TestResponder> {
   const folder = temporaryFolder();
-  let behaviour: Answer | Fault = 'good';
+  let behaviour: Answer | Fault | Buffer = 'good';
   let queries = 0;
   const server = createServer(async (request, response) => {
     queries += 1;
     writeFileSync(join(folder, 'query.der'), await buffer(request));
     if (isFault(behaviour)) return misbehave(behaviour, response);
-    const bytes = await respond(behaviour, 7, 'query.der');
+    const bytes = typeof behaviour === 'string' ? await respond(behaviour, 7, 'query.der') : behaviour;
     response.writeHead(200, { 'content-type': 'application/ocsp-response' }).end(bytes);
   });
   server.listen(0, '127.0.0.1');
@@ -169,7 +170,7 @@ function writeIndexes(folder: string): void {
   }
 }
 
-const FAULTS: readonly (Answer | Fault)[] = [
+const FAULTS: readonly (Answer | Fault | Buffer)[] = [
   'garbage',
   'try-later',
   'refusing',
@@ -179,7 +180,7 @@ const FAULTS: readonly (Answer | Fault)[] = [
   'hanging-up',
 ] satisfies Fault[];
 
-function isFault(behaviour: Answer | Fault): behaviour is Fault {
+function isFault(behaviour: Answer | Fault | Buffer): behaviour is Fault {
   return FAULTS.includes(behaviour);
 }
 

@@ -27,10 +27,9 @@ describe('an OCSP response', () => {
   test('says since when a certificate is revoked, and that it was good before', async () => {
     const revoked = await responder.respond('revoked-later');
     assert.equal(judged(revoked, new Date('2029-12-31')).status, 'good');
-    assert.deepEqual(judged(revoked, new Date('2030-01-02')), {
-      status: 'revoked',
-      revokedAt: new Date('2030-01-01'),
-    });
+    const later = judged(revoked, new Date('2030-01-02'));
+    assert(later.status === 'revoked');
+    assert.deepEqual(later.revokedAt, new Date('2030-01-01'));
   });
 
   test('is good for a signature that was made before it, and none for one after its end', async () => {

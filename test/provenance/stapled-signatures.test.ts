@@ -134,7 +134,10 @@ describe('signatures', () => {
   async function draftWith(staples: { current: Staples }) {
     const { signal } = new AbortController();
     const draft = await testAuthor({ signer, staples }).draft(requestWith(), signal);
-    const binding = { label: 'c2pa.hash.data', data: { exclusions: [], name: 'none', alg: 'sha256', hash: [], pad: [] } };
+    const binding = {
+      label: 'c2pa.hash.data',
+      data: { exclusions: [], name: 'none', alg: 'sha256', hash: [], pad: [] },
+    };
     const measure = () => draft.measure([binding], signal);
     const sign = async () => (await draft.sign([binding], signal)).manifest;
     return { measure, sign };

@@ -1,7 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Backoff, backoffMs } from '#concurrency/retry.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { HeldStatus } from '../staples.ts';
@@ -26,9 +25,11 @@ interface HeldResponseOptions {
 const FAILURE_BACKOFF: Backoff = { firstMs: 15_000, maxMs: 30 * 60_000 };
 /** The pause before a revoked certificate is asked about again, or one of which the response names no end. */
 const INTERVAL_MS = 60 * 60_000;
-/** The shortest and the longest pause: a timer takes no more than 24 days. */
+/** The shortest and the longest pause. Within the longest a revocation is noticed, however long responses are good for. */
 const MIN_PAUSE_MS = 30_000;
-const MAX_PAUSE_MS = 7 * 24 * 60 * 60_000;
+const MAX_PAUSE_MS = 24 * 60 * 60_000;
+
+const ISSUER_UNKNOWN = "the issuer's certificate is neither in the identity's file nor in trust.anchors";
 
 /** The OCSP response of one certificate. It is asked for again when half of its time is over. */
 export class HeldResponse {
@@ -36,7 +37,10 @@ export class HeldResponse {
   readonly #subject: string;
   readonly #stop = new AbortController();
   #status: HeldStatus = { status: 'none', problem: 'the responder has not answered yet' };
+  /** The time of the latest response: a revocation must not be undone by a response from before it. */
+  #thisUpdate = new Date(0);
   #failures = 0;
+  #timer: NodeJS.Timeout | undefined;
 
   private constructor(options: HeldResponseOptions) {
     this.#options = options;
@@ -47,8 +51,7 @@ export class HeldResponse {
   static async open(options: HeldResponseOptions): Promise<HeldResponse> {
     const held = new HeldResponse(options);
     const kept = await readFile(options.file).catch(() => null);
-    const pauseMs = (kept && held.#take(kept)) ?? (await held.#ask());
-    void held.#renew(pauseMs);
+    held.#askLater((kept && held.#take(kept)) ?? (await held.#ask()));
     return held;
   }
 
@@ -56,39 +59,52 @@ export class HeldResponse {
     return this.#status;
   }
 
-  close(): void {
-    this.#stop.abort();
+  get isClosed(): boolean {
+    return this.#stop.signal.aborted;
   }
 
-  async #renew(firstPauseMs: number): Promise<void> {
-    const { signal } = this.#stop;
-    for (let pauseMs = firstPauseMs; ; pauseMs = await this.#ask()) {
-      await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => undefined);
-      if (signal.aborted) return;
-    }
+  /** Asks no more. The status stays as it is. */
+  close(): void {
+    this.#stop.abort();
+    clearTimeout(this.#timer);
+  }
+
+  #askLater(pauseMs: number): void {
+    if (this.#stop.signal.aborted) return;
+    this.#timer = setTimeout(async () => this.#askLater(await this.#ask()), pauseMs).unref();
   }
 
   /** Asks the responder. Returns the pause before the next time. */
   async #ask(): Promise<number> {
-    try {
-      const response = await askResponder(this.#certificate(), this.#stop.signal);
-      const pauseMs = this.#take(response);
-      if (pauseMs !== null) {
-        await this.#keep(response);
-        return pauseMs;
-      }
-    } catch (error) {
-      this.#refuse((error as Error).message);
+    const response = await this.#responderAnswer();
+    const pauseMs = response && this.#take(response);
+    if (response !== null && pauseMs !== null) {
+      await this.#keep(response);
+      return pauseMs;
     }
     this.#failures += 1;
     return backoffMs(this.#failures, FAILURE_BACKOFF);
   }
 
+  async #responderAnswer(): Promise<Buffer | null> {
+    const certificate = this.#certificate();
+    if (certificate === null) return this.#refuse(ISSUER_UNKNOWN);
+    try {
+      return await askResponder(certificate, this.#stop.signal);
+    } catch (error) {
+      return this.#refuse((error as Error).message);
+    }
+  }
+
   /** Takes a response that says something of the certificate. Returns the pause before the next one; null where it is refused. */
   #take(response: Buffer): number | null {
-    const state = judgeResponse(response, this.#certificate(), new Date());
+    const certificate = this.#certificate();
+    if (certificate === null) return this.#refuse(ISSUER_UNKNOWN);
+    const state = judgeResponse(response, certificate, new Date());
     if (state.status === 'none') return this.#refuse(`the response cannot be used: ${state.problem}`);
     if (state.status === 'unknown') return this.#refuse('the responder does not know the certificate');
+    if (state.thisUpdate < this.#thisUpdate) return this.#refuse('the response is older than the one before');
+    this.#thisUpdate = state.thisUpdate;
     this.#failures = 0;
     if (state.status === 'revoked') {
       const revokedAt = state.revokedAt.toISOString();
@@ -127,12 +143,11 @@ export class HeldResponse {
     }
   }
 
-  /** Throws where the issuer is not known. */
-  #certificate(): IssuedCertificate {
+  /** Returns null where the issuer is not known. */
+  #certificate(): IssuedCertificate | null {
     const chain = this.#options.chain.map((der) => new X509Certificate(der));
     const issuer = this.#options.trust.current.issuerOf(chain);
     const [leaf] = chain;
-    if (leaf !== undefined && issuer !== null) return { leaf, issuer };
-    throw new Error("the issuer's certificate is neither in the identity's file nor in trust.anchors");
+    return leaf === undefined || issuer === null ? null : { leaf, issuer };
   }
 }

@@ -10,7 +10,7 @@ export type CertificateState =
       readonly thisUpdate: Date;
       readonly nextUpdate: Date | null;
     }
-  | { readonly status: 'revoked'; readonly revokedAt: Date }
+  | { readonly status: 'revoked'; readonly revokedAt: Date; readonly thisUpdate: Date }
   /** `problem` ends a sentence about the response. */
   | { readonly status: 'none'; readonly problem: string };
 
@@ -54,7 +54,7 @@ function judged(response: OcspResponse, certificate: IssuedCertificate, at: Date
   // Nobody takes a revocation back, so that one counts at any time after it.
   if (status === 'revoked') {
     const since = revokedAt ?? thisUpdate;
-    return since > at ? { status: 'good', thisUpdate, nextUpdate } : { status, revokedAt: since };
+    return since > at ? { status: 'good', thisUpdate, nextUpdate } : { status, revokedAt: since, thisUpdate };
   }
   if (thisUpdate.getTime() > at.getTime() + CLOCK_TOLERANCE_MS) return { status, thisUpdate, nextUpdate };
   if (nextUpdate !== null && nextUpdate < at) return none(`it ended on ${iso(nextUpdate)}`);

@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { Semaphore } from '#concurrency/semaphore.ts';
 import type { Config } from '#config/config.ts';
 import type { Log } from '#telemetry/logger.ts';
 import { fingerprintOf, NO_STAPLES, type StapleSource, Staples } from '../staples.ts';
@@ -17,9 +16,10 @@ export class StapleStore implements StapleSource {
   readonly #options: StapleStoreOptions;
   readonly #held = new Map<string, HeldResponse>();
   readonly #listeners: ((staples: Staples) => void)[] = [];
-  readonly #follows = new Semaphore(1);
   #current = NO_STAPLES;
   #isClosed = false;
+  /** Settles when the last call of `follow` is done: one runs after the other. */
+  #following = Promise.resolve();
 
   constructor(options: StapleStoreOptions) {
     this.#options = options;
@@ -35,21 +35,26 @@ export class StapleStore implements StapleSource {
   }
 
   /**
-   * Keeps the responses of these certificates, each chain in DER and the leaf first, and of no others. Resolves when each has a
+   * Keeps the responses of these certificates, each chain in DER and the leaf first, and renews no others. Resolves when each has a
    * response, or its responder has been asked once.
    */
   follow(chains: readonly (readonly Buffer[])[]): Promise<void> {
-    return this.#follows.run(() => this.#follow(chains));
+    this.#following = this.#following.then(() => this.#follow(chains));
+    return this.#following;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const held of this.#held.values()) held.close();
   }
 
   async #follow(chains: readonly (readonly Buffer[])[]): Promise<void> {
     const { config, trust, log } = this.#options;
-    if (config.signing.ocsp === 'off') return;
     const wanted = new Map(chains.map((chain) => [fingerprintOf(chain[0] as Buffer), chain]));
     for (const [name, held] of this.#held) {
-      if (wanted.delete(name)) continue;
-      held.close();
-      this.#held.delete(name);
+      // Inputs that run finish with the certificate that they began with.
+      if (!wanted.has(name)) held.close();
+      else if (!held.isClosed) wanted.delete(name);
     }
     const opening = [...wanted].map(async ([name, chain]) => {
       const file = join(config.jobs.data_dir, 'ocsp', `${name}.der`);
@@ -59,11 +64,6 @@ export class StapleStore implements StapleSource {
     });
     await Promise.all(opening);
     this.#publish();
-  }
-
-  close(): void {
-    this.#isClosed = true;
-    for (const held of this.#held.values()) held.close();
   }
 
   #publish(): void {
