@@ -1,10 +1,12 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { createKeySigner } from '#provenance/identity/key-signer.ts';
@@ -59,7 +61,7 @@ keyUsage = critical, digitalSignature
 extendedKeyUsage = emailProtection, 1.3.6.1.4.1.62558.2.1
 subjectKeyIdentifier = hash
 authorityKeyIdentifier = keyid
-authorityInfoAccess = OCSP;URI:${url}
+${url === '' ? '' : `authorityInfoAccess = OCSP;URI:${url}`}
 [responder]
 basicConstraints = critical, CA:FALSE
 keyUsage = critical, digitalSignature
@@ -69,8 +71,8 @@ subjectKeyIdentifier = hash
 authorityKeyIdentifier = keyid
 `;
 
-/** Starts a responder. */
-export async function startResponder(): Promise<TestResponder> {
+/** Starts a responder: one that behaves as it is told, or `openssl ocsp` itself, which says good. */
+export async function startResponder({ isOpenssl = false } = {}): Promise<TestResponder> {
   const folder = temporaryFolder();
   let behaviour: Answer | Fault | Buffer = 'good';
   let queries = 0;
@@ -83,8 +85,13 @@ export async function startResponder(): Promise<TestResponder> {
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/ocsp`;
-  await makeAuthority(folder, url);
+  await makeAuthority(folder);
+  const process = isOpenssl
+    ? spawn('openssl', `ocsp -port 0 -ndays 7 ${filesOf('good')}`.split(' '), { cwd: folder })
+    : null;
+  const port = process === null ? (server.address() as AddressInfo).port : await acceptedPort(process.stdout);
+  const url = `http://127.0.0.1:${port}/ocsp`;
+  await issueLeaves(folder, url);
   const certificate = (name: string): X509Certificate => new X509Certificate(readFileSync(join(folder, name)));
   const [leaf, issuer] = [certificate('leaf.pem'), certificate('issuer.pem')];
   const key = createPrivateKey(readFileSync(join(folder, 'leaf.key')));
@@ -93,10 +100,9 @@ export async function startResponder(): Promise<TestResponder> {
     const response = `${answer}.${queries}.der`;
     const signer = answer === 'other-key' ? 'stranger' : answer === 'unappointed' ? 'other' : 'responder';
     const asked = answer === 'other-certificate' ? 'other.der' : query;
-    const index = ['revoked', 'revoked-later', 'unknown'].includes(answer) ? answer : 'good';
+    const index = answer in STATES ? answer : 'good';
     const period = answer === 'ending' ? '-nmin 1' : `-ndays ${days}`;
-    const files = `-index ${index}.txt -CA issuer.pem -rsigner ${signer}.pem -rkey ${signer}.key`;
-    await openssl(folder, `ocsp ${files} -reqin ${asked} -respout ${response} -no_nonce ${period}`);
+    await openssl(folder, `ocsp ${filesOf(index, signer)} -reqin ${asked} -respout ${response} -no_nonce ${period}`);
     return readFileSync(join(folder, response));
   }
 
@@ -114,6 +120,7 @@ export async function startResponder(): Promise<TestResponder> {
     },
     queryCount: () => queries,
     close: () => {
+      process?.kill();
       server.close();
       server.closeAllConnections();
     },
@@ -124,51 +131,69 @@ function openssl(folder: string, command: string): Promise<unknown> {
   return run('openssl', command.split(' '), { cwd: folder });
 }
 
-async function makeAuthority(folder: string, url: string): Promise<void> {
-  writeFileSync(join(folder, 'extensions'), extensionsFor(url));
-  const keyed = '-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes';
-  for (const name of ['root', 'stranger']) {
-    await openssl(folder, `req -x509 ${keyed} -keyout ${name}.key -out ${name}.pem -days 60 -subj /O=Test/CN=${name}`);
-  }
-  const issued = [
-    ['issuer', 'root', 'authority'],
-    ['leaf', 'issuer', 'leaf'],
-    ['other', 'issuer', 'leaf'],
-    ['responder', 'issuer', 'responder'],
-  ];
-  for (const [name, issuer, section] of issued) {
-    await openssl(folder, `req ${keyed} -keyout ${name}.key -out ${name}.csr -subj /O=Test/CN=${name}`);
-    await openssl(
-      folder,
-      `x509 -req -in ${name}.csr -CA ${issuer}.pem -CAkey ${issuer}.key -CAcreateserial -days 45 -extfile extensions -extensions ${section} -out ${name}.pem`,
-    );
-  }
-  for (const name of ['leaf', 'other']) {
-    await openssl(folder, `ocsp -issuer issuer.pem -cert ${name}.pem -reqout ${name}.der -no_nonce`);
-  }
-  writeIndexes(folder);
-  const [leaf, issuer] = ['leaf', 'issuer'].map((name) => readFileSync(join(folder, `${name}.pem`), 'utf8'));
-  writeFileSync(join(folder, 'chain.pem'), `${leaf}${issuer}`);
+/** Names the files of the authority for `openssl ocsp`. */
+function filesOf(index: string, signer = 'responder'): string {
+  return `-index ${index}.txt -CA issuer.pem -rsigner ${signer}.pem -rkey ${signer}.key`;
 }
 
-/** Writes the databases of the authority (`man openssl-ca`), one for each thing that it may say. */
-function writeIndexes(folder: string): void {
-  const line = (name: string, state: string, revoked: string): string => {
-    const { serialNumber } = new X509Certificate(readFileSync(join(folder, `${name}.pem`)));
-    return `${state}\t301231235959Z\t${revoked}\t${serialNumber}\tunknown\t/O=Test/CN=${name}\n`;
-  };
-  const other = line('other', 'V', '');
-  const states = {
-    good: line('leaf', 'V', ''),
-    revoked: line('leaf', 'R', '200101000000Z,keyCompromise'),
-    'revoked-later': line('leaf', 'R', '300101000000Z,keyCompromise'),
-    unknown: '',
-  };
-  for (const [name, own] of Object.entries(states)) {
-    writeFileSync(join(folder, `${name}.txt`), `${own}${other}`);
-    writeFileSync(join(folder, `${name}.txt.attr`), 'unique_subject = no\n');
+/** Returns the port that `openssl ocsp` says that it listens on. */
+async function acceptedPort(output: Readable): Promise<number> {
+  for await (const line of createInterface(output)) {
+    const port = /^ACCEPT .*:(\d+) /.exec(line)?.[1];
+    if (port !== undefined) return Number(port);
+  }
+  throw new Error('openssl does not listen');
+}
+
+const KEYED = '-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes';
+
+async function makeAuthority(folder: string): Promise<void> {
+  for (const name of ['root', 'stranger']) {
+    await openssl(folder, `req -x509 ${KEYED} -keyout ${name}.key -out ${name}.pem -days 60 -subj /O=Test/CN=${name}`);
+  }
+  writeFileSync(join(folder, 'extensions'), extensionsFor(''));
+  await issue(folder, 'issuer', { issuer: 'root', section: 'authority', serial: 1 });
+  await issue(folder, 'responder', { issuer: 'issuer', section: 'responder', serial: 2 });
+  for (const [name, state] of Object.entries(STATES)) {
+    const lines = state === '' ? [OTHER] : [`${state}\t0${LEAF_SERIAL}\tunknown\t/O=Test/CN=leaf\n`, OTHER];
+    writeFileSync(join(folder, `${name}.txt`), lines.join(''));
   }
 }
+
+async function issueLeaves(folder: string, url: string): Promise<void> {
+  writeFileSync(join(folder, 'extensions'), extensionsFor(url));
+  const serials = { leaf: LEAF_SERIAL, other: OTHER_SERIAL };
+  for (const [name, serial] of Object.entries(serials)) {
+    await issue(folder, name, { issuer: 'issuer', section: 'leaf', serial });
+    await openssl(folder, `ocsp -issuer issuer.pem -cert ${name}.pem -reqout ${name}.der -no_nonce`);
+  }
+  const chain = ['leaf', 'issuer'].map((name) => readFileSync(join(folder, `${name}.pem`), 'utf8'));
+  writeFileSync(join(folder, 'chain.pem'), chain.join(''));
+}
+
+async function issue(
+  folder: string,
+  name: string,
+  { issuer, section, serial }: { issuer: string; section: string; serial: number },
+): Promise<void> {
+  await openssl(folder, `req ${KEYED} -keyout ${name}.key -out ${name}.csr -subj /O=Test/CN=${name}`);
+  const authority = `-CA ${issuer}.pem -CAkey ${issuer}.key -set_serial ${serial}`;
+  const contents = `-days 45 -extfile extensions -extensions ${section}`;
+  await openssl(folder, `x509 -req -in ${name}.csr ${authority} ${contents} -out ${name}.pem`);
+}
+
+/** Serial numbers that are the same in decimal and hexadecimal digits. */
+const LEAF_SERIAL = 8;
+const OTHER_SERIAL = 9;
+
+/** The leaf in the databases of the authority (`man openssl-ca`), one for each thing that it may say. */
+const STATES = {
+  good: 'V\t301231235959Z\t',
+  revoked: 'R\t301231235959Z\t200101000000Z,keyCompromise',
+  'revoked-later': 'R\t301231235959Z\t300101000000Z,keyCompromise',
+  unknown: '',
+};
+const OTHER = `V\t301231235959Z\t\t0${OTHER_SERIAL}\tunknown\t/O=Test/CN=other\n`;
 
 const FAULTS: readonly (Answer | Fault | Buffer)[] = [
   'garbage',

@@ -9,6 +9,7 @@ import { StapleStore } from '#provenance/revocation/staple-store.ts';
 import { NO_TRUST_LISTS } from '#provenance/trust-lists.ts';
 import { TrustStore } from '#provenance/trust-store.ts';
 import { keptLog, NO_LOG, until } from '../support/jobs/test-jobs.ts';
+import { assertValid } from '../support/judges/file-judges.ts';
 import { signWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { testIdentity } from '../support/manifests/test-identity.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -59,6 +60,16 @@ describe('the OCSP response of a signing certificate', () => {
     assert.equal(await outcomeOf(store), 'stapled');
     assert.equal(responder.queryCount(), queries + 1);
     assert.deepEqual(problems(), []);
+  });
+
+  test('comes from any responder, such as that of OpenSSL', async (t) => {
+    const openssl = await startResponder({ isOpenssl: true });
+    t.after(() => openssl.close());
+    const { store, follow, problems } = storeIn(t, 'require');
+    await follow(openssl.signer.certificateChain);
+    assert.deepEqual(problems(), []);
+    const { bytes } = await signWav(testAuthor({ signer: openssl.signer, staples: store }));
+    await assertValid(bytes, 'audio/wav');
   });
 
   test('is kept in the data folder, so that a restart needs no responder', async (t) => {

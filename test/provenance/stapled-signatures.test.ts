@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, describe, test } from 'node:test';
+import { after, describe, mock, test } from 'node:test';
 import type { Verification } from '#contract/verification.ts';
 import type { AppError } from '#errors/app-error.ts';
+import { withRevocation } from '#operations/verification/revocation.ts';
 import { readerSettings, wasmReader } from '#provenance/reading/wasm-reader.ts';
 import { readReport } from '#provenance/sdk/sdk.ts';
 import { fingerprintOf, type HeldStatus, Staples } from '#provenance/staples.ts';
+import { NO_TRUST_LISTS } from '#provenance/trust-lists.ts';
 import { assertValid } from '../support/judges/file-judges.ts';
 import { requestWith, signWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { writeFiles } from '../support/publications/make-folder.ts';
@@ -91,6 +93,22 @@ describe('a stapled OCSP response', () => {
     const { bytes } = await signed('revoked-later', true);
     const { state, manifests } = await verified(bytes);
     assert.deepEqual([state, manifests[0]?.revocation?.status], ['trusted', 'good']);
+  });
+
+  test('that says revoked makes what anybody may have signed after that invalid', async (t) => {
+    const { bytes, manifest } = await signed('revoked-later', true);
+    const verification = await verified(bytes);
+    const [active] = verification.manifests;
+    const { time = '', trusted } = active?.time_stamp ?? {};
+    assert.equal(trusted, true);
+    mock.timers.enable({ apis: ['Date'], now: new Date('2030-01-02') });
+    t.after(() => mock.timers.reset());
+    const stateWith = (stamp: object): string => {
+      const manifests = [{ ...active, time_stamp: stamp }] as Verification['manifests'];
+      return withRevocation({ ...verification, manifests }, [manifest], NO_TRUST_LISTS).state;
+    };
+    assert.equal(stateWith({ time, trusted: true }), 'trusted');
+    assert.equal(stateWith({ time, trusted: false }), 'invalid');
   });
 
   test('of an authority that does not know the certificate is told, and decides nothing', async () => {
@@ -187,8 +205,11 @@ describe('signatures', () => {
       const staples = { current: held(base) };
       const { measure, sign } = await draftWith(staples);
       const sizeBytes = await measure();
-      staples.current = held(Buffer.concat([base, Buffer.alloc(extra)]));
-      assert.equal((await sign()).length, sizeBytes);
+      const response = Buffer.concat([base, Buffer.alloc(extra)]);
+      staples.current = held(response);
+      const manifest = await sign();
+      assert.equal(manifest.length, sizeBytes);
+      assert(manifest.includes(response));
     }
   });
 });
