@@ -72,13 +72,17 @@ describe('the OCSP response of a signing certificate', () => {
     await assertValid(bytes, 'audio/wav');
   });
 
-  test('is kept in the data folder, so that a restart needs no responder', async (t) => {
+  test('is kept in the data folder, so that a restart needs no responder, which is asked soon after', async (t) => {
     const before = storeIn(t, 'require');
     await before.follow();
+    before.store.close();
     responder.behave('hanging-up');
     const { store, follow } = storeIn(t, 'require', before.folder);
     await follow();
     assert.equal(await outcomeOf(store), 'stapled');
+    responder.behave('revoked');
+    mock.timers.tick(30_000);
+    await until(async () => (await outcomeOf(store)) === 'IDENTITY_REVOKED');
   });
 
   test('that somebody changed in the data folder is asked for again', async (t) => {

@@ -47,11 +47,12 @@ export class HeldResponse {
     this.#subject = new X509Certificate(options.chain[0] as Buffer).subject;
   }
 
-  /** Reads the response of an earlier run; asks the responder where there is none, and once waits for its answer. */
+  /** Reads the response of an earlier run, and asks for a newer one soon; where there is none, waits for an answer once. */
   static async open(options: HeldResponseOptions): Promise<HeldResponse> {
     const held = new HeldResponse(options);
     const kept = await readFile(options.file).catch(() => null);
-    held.#askLater((kept && held.#take(kept)) ?? (await held.#ask()));
+    const isKept = kept !== null && held.#take(kept) !== null;
+    held.#askLater(isKept ? MIN_PAUSE_MS : await held.#ask());
     return held;
   }
 
