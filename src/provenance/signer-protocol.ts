@@ -34,7 +34,8 @@ export interface SignerClientState {
 
 /**
  * A message to the signer process. `load` loads a key; `keep` drops all keys but some. A `client` is sent with its channel;
- * `allow` changes the keys of one, and `decide` answers a `KeyQuestion` with them.
+ * `allow` changes the keys of one, and `decide` answers a `KeyQuestion` with them,
+ * and whether an input runs in the client at all.
  */
 export type ToSigner =
   | { readonly type: 'start'; readonly order: SignerOrder }
@@ -42,7 +43,7 @@ export type ToSigner =
   | { readonly type: 'keep'; readonly keys: readonly number[] }
   | { readonly type: 'client'; readonly client: SignerClientState }
   | { readonly type: 'allow'; readonly client: SignerClientState }
-  | { readonly type: 'decide'; readonly client: SignerClientState }
+  | { readonly type: 'decide'; readonly client: SignerClientState; readonly isRunning: boolean }
   | { readonly type: 'ping' };
 
 /** A loaded credential, or why it cannot be loaded; `isOther` where its files hold certificates that are not wanted. */

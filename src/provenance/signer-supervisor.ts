@@ -54,15 +54,16 @@ export interface SigningProcess {
 
 /** The right of one process to signatures of one signer process. */
 export interface KeyAccess {
-  /** Lets the process use these keys, and no others. */
-  allow(keys: readonly number[]): void;
+  /** Lets the process use these keys, and no others, while an input runs in it; null where none runs. */
+  allow(keys: readonly number[] | null): void;
 }
 
 interface Client {
   readonly process: SigningProcess;
   /** The numbers of all keys that it may be allowed while it lives. */
   readonly keys: readonly number[];
-  allowed: readonly number[];
+  /** The keys of the input that runs in it; null where none runs. */
+  allowed: readonly number[] | null;
 }
 
 /** A key in use: its credential, and the certificates that it was loaded with. */
@@ -160,7 +161,7 @@ export class SignerSupervisor {
    */
   attach(process: SigningProcess, channel: Socket | null, keys: readonly number[]): KeyAccess {
     const clientId = this.#nextClientId++;
-    const client: Client = { process, keys, allowed: [] };
+    const client: Client = { process, keys, allowed: null };
     if (channel !== null) {
       this.#clients.set(clientId, client);
       void process.exited.then(() => {
@@ -172,11 +173,13 @@ export class SignerSupervisor {
     return {
       allow: (allowed) => {
         assert(
-          allowed.every((key) => keys.includes(key)),
+          allowed === null || allowed.every((key) => keys.includes(key)),
           'an input signs with an identity that was in force when its worker was started',
         );
-        if (allowed.length === 0 && client.allowed.length === 0) return;
+        const hadKeys = (client.allowed ?? []).length > 0;
         client.allowed = allowed;
+        // A process without keys of the input asks before it refuses.
+        if (!hadKeys && (allowed ?? []).length === 0) return;
         this.#child?.send({ type: 'allow', client: stateOf(clientId, client) });
       },
     };
@@ -241,7 +244,8 @@ export class SignerSupervisor {
     }
     const { askingClientId: clientId } = event;
     const client = this.#clients.get(clientId);
-    if (client !== undefined) child.send({ type: 'decide', client: stateOf(clientId, client) });
+    if (client !== undefined)
+      child.send({ type: 'decide', client: stateOf(clientId, client), isRunning: client.allowed !== null });
   }
 
   /** Starts a process, and has it load the keys in use. Never rejects. */
@@ -330,5 +334,5 @@ export class SignerSupervisor {
 }
 
 function stateOf(clientId: number, { allowed }: Client): SignerClientState {
-  return { clientId, keys: allowed };
+  return { clientId, keys: allowed ?? [] };
 }

@@ -45,7 +45,7 @@ serveParent(async (message: ToSigner, channel) => {
   else if (message.type === 'keep') await keep(message.keys);
   else if (message.type === 'ping') answerService({ pong: true });
   else if (message.type === 'allow') allow(message.client);
-  else if (message.type === 'decide') decide(message.client);
+  else if (message.type === 'decide') decide(message.client, message.isRunning);
   else if (channel !== undefined) welcome(message.client, channel);
 });
 
@@ -101,15 +101,16 @@ function allow({ clientId, keys }: SignerClientState): void {
 }
 
 /**
- * Decides on the oldest request of a client that came before its key was allowed. One for another key than those of its input
- * violates the protocol; one of an input that has ended does not.
+ * Decides on the oldest request of a client for a key that it was not allowed before. One for another key than those of the input that
+ * runs violates the protocol; one of an input that has ended does not.
  */
-function decide({ clientId, keys }: SignerClientState): void {
+function decide({ clientId, keys }: SignerClientState, isRunning: boolean): void {
   const client = clients.get(clientId);
   const request = client?.early.shift();
   if (client === undefined || request === undefined) return;
-  if (keys.length > 0 && !keys.includes(request.code)) refuse(clientId, client, OTHER_KEY);
-  else void answer(client, request, keys.length > 0);
+  const isAllowed = keys.includes(request.code);
+  if (isRunning && !isAllowed) refuse(clientId, client, OTHER_KEY);
+  else void answer(client, request, isAllowed);
 }
 
 const OTHER_KEY = 'it asked for a key that its input may not use';
