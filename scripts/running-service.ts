@@ -6,9 +6,9 @@ import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Agent, fetch, type Response } from 'undici';
+import { developmentIdentityFile } from '#config/identities.ts';
 import { RELEASE } from '#config/release.ts';
 import type { JobResponse, JobResultResponse } from '#contract/job.ts';
-import { developmentIdentityFile } from '#config/identities.ts';
 import { loadDevelopmentIdentity } from '#provenance/identity/development-identity.ts';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');

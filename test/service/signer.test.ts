@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmodSync, copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
@@ -13,6 +13,7 @@ import { FORMAT, wav } from '../support/media/wav-bytes.ts';
 import { childrenOf, commandOf } from '../support/process-tree.ts';
 
 const FLOODING_SERVICE = fileURLToPath(new URL('./flooding-service.ts', import.meta.url));
+const GREEDY_SERVICE = fileURLToPath(new URL('./greedy-service.ts', import.meta.url));
 const PASSPHRASE = 'a passphrase that only the signer needs';
 const INPUT_COUNT = 10;
 
@@ -52,6 +53,35 @@ describe('a service whose key is in a process of its own', () => {
     await until(() => readFileSync(service.logPath, 'utf8').includes('more requests than it may have pending'));
     assert.equal((await sign(source, 'last')).status, 'succeeded');
     assert(!readFileSync(service.logPath, 'utf8').includes('SIGNATURE_FAILED'));
+  });
+
+  test('kills a worker that asks for the key of another identity, and signs the inputs after it', async (t) => {
+    const { folder, source } = await place(t);
+    const identities = await Promise.all(
+      ['default', 'sport'].map(async (name) => {
+        const own = join(folder, name);
+        mkdirSync(own);
+        const { certificatePath, privateKeyPath } = writeIdentity(own, await testIdentity());
+        const prefix = `SERVICE__SIGNING__IDENTITIES__${name.toUpperCase()}__`;
+        return {
+          [`${prefix}CERTIFICATE_PATH`]: certificatePath,
+          [`${prefix}SIGNER__TYPE`]: 'pem',
+          [`${prefix}SIGNER__PRIVATE_KEY_PATH`]: privateKeyPath,
+        };
+      }),
+    );
+    const hostile = join(folder, 'greedy.wav');
+    copyFileSync(source, hostile);
+    const settings = Object.assign({ SERVICE__SIGNING__DEFAULT_IDENTITY: 'default' }, ...identities);
+    await using service = await startService({ folder, settings, program: GREEDY_SERVICE });
+    const sign = (path: string, name: string) =>
+      service.runSync('/v2/sync/c2pa/audio', {
+        inputs: [{ type: 'local_file_path', path }],
+        output: { type: 'local', name },
+      });
+    assert.equal((await sign(hostile, 'hostile')).status, 'failed');
+    assert.match(readFileSync(service.logPath, 'utf8'), /because it asked for a key that its input may not use/);
+    assert.equal((await sign(source, 'good')).status, 'succeeded');
   });
 
   test('loses no input when that process is killed while they are signed', async (t) => {
