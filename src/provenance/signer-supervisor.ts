@@ -307,10 +307,9 @@ export class SignerSupervisor {
     if (this.#isClosed) return;
     this.#exitCause = cause;
     clearTimeout(this.#timer);
-    this.#options.log.warn(
-      { exit_cause: cause, pause_ms: this.#backoffMs },
-      'the signer process exited and is restarted',
-    );
+    const { number, keyKind, log } = this.#options;
+    const fields = { process: number, key: keyKind, exit_cause: cause, pause_ms: this.#backoffMs };
+    log.warn(fields, 'the signer process exited and is restarted');
     this.#timer = setTimeout(() => void this.#begin(), this.#backoffMs);
     this.#backoffMs = Math.min(this.#backoffMs * 2, MAX_RESTART_BACKOFF_MS);
   }

@@ -91,6 +91,59 @@ describe('attestream identity check', () => {
   });
 });
 
+/** Two identities in folders of their own, and the variables that configure them. */
+async function twoIdentities(cwd: string) {
+  const made = await Promise.all(
+    ['news', 'sport'].map(async (name) => {
+      const folder = join(cwd, name);
+      mkdirSync(folder);
+      const files = writeIdentity(folder, await policyIdentity());
+      chmodSync(files.privateKeyPath, 0o600);
+      const prefix = `SERVICE__SIGNING__IDENTITIES__${name.toUpperCase()}__`;
+      const env = {
+        [`${prefix}CERTIFICATE_PATH`]: files.certificatePath,
+        [`${prefix}SIGNER__TYPE`]: 'pem',
+        [`${prefix}SIGNER__PRIVATE_KEY_PATH`]: files.privateKeyPath,
+      };
+      return { files, env };
+    }),
+  );
+  const env = Object.assign({ SERVICE__SIGNING__DEFAULT_IDENTITY: 'news' }, ...made.map((each) => each.env));
+  return { env, files: made.map((each) => each.files) };
+}
+
+describe('attestream identity, of several', () => {
+  test('checks the one that is named, by a signature, and says which there are', async () => {
+    const cwd = temporaryFolder();
+    const { env, files } = await twoIdentities(cwd);
+    writeFileSync(files[1]?.privateKeyPath ?? '', 'no key');
+    const checked = (...name: string[]) => attestream(['identity', 'check', ...name, '--json'], { cwd, env });
+    const [news, sport, radio] = await Promise.all([
+      checked(),
+      checked('--identity', 'sport'),
+      checked('--identity', 'radio'),
+    ]);
+    assert.deepEqual([news.code, entriesOf(news.stdout).at(-1)?.['state']], [0, 'ok'], news.stderr);
+    assert.equal(sport.code, 2);
+    assert.match(sport.stdout, /it holds no private key in PEM/);
+    assert.match(radio.stderr, /There is no identity radio. There are: news, sport/);
+  });
+
+  test('installs a pair in the place of the one that is named', async () => {
+    const cwd = temporaryFolder();
+    const { env, files } = await twoIdentities(cwd);
+    const [news, sport] = files.map(({ certificatePath }) => readFileSync(certificatePath, 'utf8'));
+    const fresh = writeIdentity(cwd, await policyIdentity());
+    const given = ['--certificate', fresh.certificatePath, '--key', fresh.privateKeyPath];
+    const { code, stderr } = await attestream(['identity', 'install', '--identity', 'sport', ...given], { cwd, env });
+    assert.equal(code, 0, stderr);
+    const [newsAfter, sportAfter] = files.map(({ certificatePath }) => readFileSync(certificatePath, 'utf8'));
+    assert.equal(newsAfter, news);
+    assert.notEqual(sportAfter, sport);
+    assert.equal(sportAfter, readFileSync(fresh.certificatePath, 'utf8'));
+  });
+});
+
 describe('attestream identity install', () => {
   test('puts a checked pair in the place of the old one, with the permissions of that', async () => {
     const cwd = temporaryFolder();

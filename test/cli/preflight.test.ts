@@ -64,7 +64,7 @@ describe('attestream preflight', () => {
       assert.notEqual(states[check] ?? 'missing', 'failed', `${check}: ${details[check]}`);
     }
     // The leaf has neither C2PA's own usage nor a responder, which readers with C2PA's trust list refuse.
-    assert.equal(states['identity'], 'warning');
+    assert.equal(states['identity default'], 'warning');
     assert.match(details['database'] ?? '', new RegExp(` ${service.pid} `));
     assert.equal((await fetch(`${service.base}/v2/health/ready`)).status, 200);
   });
