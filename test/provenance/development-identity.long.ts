@@ -39,9 +39,9 @@ describe('the development identity', () => {
   });
 
   test('is made once, for the user of the service only, and leaves nothing beside it', async () => {
-    const dataDir = newFile();
-    const first = await loadDevelopmentIdentity(dataDir);
-    const second = await loadDevelopmentIdentity(dataDir);
+    const ownFile = newFile();
+    const first = await loadDevelopmentIdentity(ownFile);
+    const second = await loadDevelopmentIdentity(ownFile);
     assert.deepEqual(second.signer.certificateChain, first.signer.certificateChain);
     assert.deepEqual(readdirSync(path.dirname(first.file)), [path.basename(first.file)]);
     assert.equal(modeOf(first.file), 0o600);
@@ -60,50 +60,52 @@ describe('the development identity', () => {
   });
 
   test('is renewed under the same authority long before it expires', async () => {
-    const dataDir = newFile();
-    const first = await loadDevelopmentIdentity(dataDir);
+    const ownFile = newFile();
+    const first = await loadDevelopmentIdentity(ownFile);
     const later = new Date(Date.now() + 300 * DAY_MS);
-    const renewed = await loadDevelopmentIdentity(dataDir, later);
+    const renewed = await loadDevelopmentIdentity(ownFile, later);
     assert.notDeepEqual(renewed.signer.certificateChain, first.signer.certificateChain);
     assert(renewed.notAfter.getTime() > later.getTime() + 300 * DAY_MS);
     assert.equal(leafOf(renewed).issuer, leafOf(first).issuer);
     const authority = new X509Certificate(pemBlocks(readFileSync(first.file, 'utf8'))[1]?.pem as string);
     assert(leafOf(renewed).verify(authority.publicKey) && leafOf(first).verify(authority.publicKey));
-    const again = await loadDevelopmentIdentity(dataDir, later);
+    const again = await loadDevelopmentIdentity(ownFile, later);
     assert.deepEqual(again.signer.certificateChain, renewed.signer.certificateChain);
     assert.equal(modeOf(renewed.file), 0o600);
   });
 
   test('gets a new authority where the old one would not outlive the leaf', async () => {
-    const dataDir = newFile();
-    await loadDevelopmentIdentity(dataDir);
+    const ownFile = newFile();
+    await loadDevelopmentIdentity(ownFile);
     const later = new Date(Date.now() + 3600 * DAY_MS);
-    const renewed = await loadDevelopmentIdentity(dataDir, later);
+    const renewed = await loadDevelopmentIdentity(ownFile, later);
     const authority = new X509Certificate(pemBlocks(readFileSync(renewed.file, 'utf8'))[1]?.pem as string);
     assert(authority.validToDate > renewed.notAfter);
   });
 
   test('is the same for processes that start at once', async () => {
-    const dataDir = newFile();
+    const ownFile = newFile();
     const racer = fileURLToPath(new URL('./load-development-identity.ts', import.meta.url));
-    const racers = Array.from({ length: 4 }, () => fork(racer, [dataDir]));
+    const racers = Array.from({ length: 4 }, () => fork(racer, [ownFile]));
     const answers = await Promise.all(racers.map(async (child) => (await once(child, 'message'))[0] as string));
     assert.equal(new Set(answers).size, 1);
-    const here = await Promise.all(Array.from({ length: 8 }, () => loadDevelopmentIdentity(dataDir)));
+    const here = await Promise.all(Array.from({ length: 8 }, () => loadDevelopmentIdentity(ownFile)));
     assert.deepEqual(new Set(here.map(leafOf).map(({ fingerprint256 }) => fingerprint256)), new Set(answers));
   });
 
   test('that is damaged is named, and not overwritten', async () => {
-    const dataDir = newFile();
-    const { file } = await loadDevelopmentIdentity(dataDir);
+    const ownFile = newFile();
+    const { file } = await loadDevelopmentIdentity(ownFile);
     writeFileSync(file, 'damaged');
-    await assert.rejects(loadDevelopmentIdentity(dataDir), { reason: 'IDENTITY_INVALID' });
+    await assert.rejects(loadDevelopmentIdentity(ownFile), { reason: 'IDENTITY_INVALID' });
     assert.equal(readFileSync(file, 'utf8'), 'damaged');
   });
 
   test('cannot be kept where the data folder is a file', async () => {
-    const dataDir = path.join(folder, 'a-file');
-    writeFileSync(dataDir, '');
-    await assert.rejects(loadDevelopmentIdentity(dataDir), { reason: 'IDENTITY_FOLDER_UNUSABLE' });
+    const ownFile = path.join(folder, 'a-file');
+    writeFileSync(ownFile, '');
+    await assert.rejects(loadDevelopmentIdentity(developmentIdentityFile(ownFile)), {
+      reason: 'IDENTITY_FOLDER_UNUSABLE',
+    });
   });
 });
