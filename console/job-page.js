@@ -45,12 +45,12 @@ export function JobPage({ id }) {
         problem.value = error.message;
       },
     );
-  const { status, timing, caller, operation, labels = {}, retried_from: retried } = job.value;
+  const { status, timing, caller, identity, operation, labels = {}, retried_from: retried } = job.value;
   return html`
     <div class="title">
       <hgroup>
       <h1 class="path">${jobName(job.value)} <span class="state ${status}">${status}</span></h1>
-      <p>${OPERATIONS[operation]?.text}${caller && html`, submitted by ${caller}`}${retried && html`, <a href=${linkTo(['jobs', retried])}>retried from another job</a>`} · <code class="path">${id}</code></p>
+      <p>${OPERATIONS[operation]?.text}${identity && html`, identity ${identity}`}${caller && html`, submitted by ${caller}`}${retried && html`, <a href=${linkTo(['jobs', retried])}>retried from another job</a>`} · <code class="path">${id}</code></p>
       <${Times} timing=${timing} />
       </hgroup>
       <${Actions} job=${job.value} problem=${problem} onRetry=${retry} />

@@ -24,13 +24,13 @@ export function expiryOf(expiry) {
 }
 
 /** Lists what somebody has to do something about, the most urgent first. @param {{ state: Readiness }} props */
-export function NeedsAttention({ state: { store, queue, identity, dependencies = [] } }) {
+export function NeedsAttention({ state: { store, queue, identity, identities, dependencies = [] } }) {
   const items = [
     ...(store?.reachable === false ? [storeItem(store.engine)] : []),
     ...dependencies.map(awayItem),
     ...(queue && queue.waiting >= queue.capacity ? [queueItem(queue.waiting)] : []),
     ...metricsItems(samples.value.at(-1)),
-    ...(identity ? identityItems(identity) : []),
+    ...(identities ?? (identity ? [{ name: '', ...identity }] : [])).flatMap(identityItems),
   ];
   if (items.length === 0) return html`<p class="muted">Nothing needs attention.</p>`;
   return html`<ul class="groups" aria-label="Needs attention">${items.map((item) => html`<li class="group">${item}</li>`)}</ul>`;
@@ -85,15 +85,17 @@ function lastSeen({ name, seenAtMs }) {
   return html`<p><span class="path">${name}</span>, last seen at <time datetime=${seen.toISOString()}>${clockTimeText(seen)}</time></p>`;
 }
 
-/** @param {NonNullable<Readiness['identity']>} identity */
-function identityItems({ kind, not_after: expiry }) {
+/** @param {Pick<import('../src/contract/service.ts').ShownIdentity, 'name' | 'kind' | 'not_after'>} identity */
+function identityItems({ name, kind, not_after: expiry }) {
   if (kind === 'development')
     return [
       html`<p><strong class="waits">Outputs are signed by a development identity.</strong> Nobody has a reason to trust it. Set <code>signing.certificate_path</code> before outputs are published.</p>`,
     ];
+  // One that is away is among the dependencies.
+  if (expiry === undefined) return [];
   const { text, isSoon } = expiryOf(expiry);
   if (!isSoon) return [];
   return [
-    html`<p><strong class="bad">The signing certificate ${text}.</strong> Renew the files that <code>signing.certificate_path</code> and <code>signing.private_key_path</code> name; no restart is needed.</p>`,
+    html`<p><strong class="bad">The certificate of the signing identity${name && ` "${name}"`} ${text}.</strong> Renew its files; no restart is needed.</p>`,
   ];
 }

@@ -25,10 +25,12 @@ export function NewPage() {
   const entries = Object.entries(OPERATIONS);
   const operation = entries.find(([one]) => one === name)?.[1];
   const document = useSignal(/** @type {Schema | null} */ (null));
+  const identities = useSignal(/** @type {readonly string[]} */ ([]));
   const problem = useSignal('');
   useEffect(() => {
-    call('GET', 'openapi.json').then(
-      (found) => {
+    Promise.all([call('GET', 'openapi.json'), call('GET', 'v2/session')]).then(
+      ([found, session]) => {
+        identities.value = session.identities;
         document.value = found;
       },
       (error) => {
@@ -47,12 +49,12 @@ export function NewPage() {
     ${problem.value !== '' && html`<p class="notice" role="alert">${problem.value}</p>`}
     ${operation === undefined && html`<p>There is no such operation.</p>`}
     ${document.value === null && problem.value === '' && html`<p aria-busy="true">Loading …</p>`}
-    ${operation !== undefined && document.value !== null && html`<${RequestForm} key=${name} operation=${operation} document=${document.value} />`}
+    ${operation !== undefined && document.value !== null && html`<${RequestForm} key=${name} operation=${operation} document=${document.value} identities=${identities.value} />`}
   `;
 }
 
-/** @param {{ operation: import('./operations.js').Operation, document: Schema }} props */
-function RequestForm({ operation, document }) {
+/** @param {{ operation: import('./operations.js').Operation, document: Schema, identities: readonly string[] }} props */
+function RequestForm({ operation, document, identities }) {
   const { path, isOfFolders } = operation;
   const inputs = useSignal([newInput(isOfFolders)]);
   /** @type {import('@preact/signals').Signal<Record<string, string>>} */
@@ -61,11 +63,13 @@ function RequestForm({ operation, document }) {
   const busy = useSignal(false);
   const { schema, description } = requestSchema(document, path);
   const params = resolved(schema.properties.params, document);
-  const fields = Object.entries(params.properties).map(([name, one]) => ({
-    field: `params.${name}`,
-    schema: resolved(/** @type {Schema} */ (one), document),
-    required: params.required?.includes(name) === true,
-  }));
+  const fields = Object.entries(params.properties)
+    .filter(([name]) => name !== 'identity' || identities.length > 1)
+    .map(([name, one]) => ({
+      field: `params.${name}`,
+      schema: name === 'identity' ? choiceOf(identities) : resolved(/** @type {Schema} */ (one), document),
+      required: params.required?.includes(name) === true,
+    }));
   const outputs = outputFields(document);
   const { request, notJson } = requestOf(inputs.value, [...fields, ...outputs], values.value);
   const shown = notJson ?? problem.value;
@@ -93,9 +97,10 @@ function RequestForm({ operation, document }) {
   /** @param {typeof fields[number]} one */
   const field = (one) =>
     html`<${Field} key=${one.field} ...${one} values=${values} problem=${at === one.field ? shown?.message : undefined} />`;
-  const optional = fields.filter(({ required }) => !required);
+  const isFirst = (/** @type {typeof fields[number]} */ one) => one.required || one.field === 'params.identity';
+  const optional = fields.filter((one) => !isFirst(one));
   const groups = [
-    { title: '', members: fields.filter(({ required }) => required) },
+    { title: '', members: fields.filter(isFirst) },
     { title: 'Options', members: optional.filter((one) => !isComposite(one.schema)) },
     { title: 'Options that are written as JSON', members: optional.filter((one) => isComposite(one.schema)) },
     { title: 'Where the result goes', members: outputs },
@@ -112,6 +117,11 @@ function RequestForm({ operation, document }) {
     </form>
     <aside aria-label="The request" class="request"><h2>The request</h2><${RequestView} path=${path} request=${request} /></aside>
   </div>`;
+}
+
+/** @param {readonly string[]} identities that the caller may use, its default first */
+function choiceOf(identities) {
+  return { type: 'string', enum: identities, description: `Signs the outputs; \`${identities[0]}\` is the default.` };
 }
 
 /** @param {{ title: string, open: boolean, children: unknown }} props */

@@ -30,7 +30,7 @@ export function StatusPage({ readiness }) {
   return html`
     <h1>Status <span class="state ${state.ready ? 'good' : 'bad'}">${state.ready ? 'ready' : 'not ready'}</span></h1>
     <${NeedsAttention} state=${state} />
-    <${Checks} state=${state} configuration=${configuration.value} />
+    <${Checks} state=${state} />
     <h2>Queue, rate, disks and nodes</h2>
     <${NodeCharts} />
     <h2>Configuration in force</h2>
@@ -40,10 +40,9 @@ export function StatusPage({ readiness }) {
   `;
 }
 
-/** @param {{ state: Readiness, configuration: ShownConfig | null }} props */
+/** @param {{ state: Readiness }} props */
 function Checks({
-  state: { version, interface_version: interfaceVersion, role, store, queue, workers, dependencies = [] },
-  configuration,
+  state: { version, interface_version: interfaceVersion, role, store, queue, workers, dependencies = [], identities = [] },
 }) {
   const hasSpace = queue && queue.waiting < queue.capacity;
   return html`<dl class="facts">
@@ -52,18 +51,35 @@ function Checks({
     <dt>Queue</dt><dd><${Mark} good=${hasSpace} words=${['has space', 'full']} /> ${queue?.waiting.toLocaleString('en')} of ${queue?.capacity.toLocaleString('en')} inputs wait</dd>
     <dt>Dependencies</dt><dd><${Mark} good=${dependencies.length === 0} words=${['none is away', `${dependencies.length} away`]} /></dd>
     <dt>Workers</dt><dd>${workers?.running} of ${workers?.limit} busy, ${workers?.processes === 1 ? 'one process' : `${workers?.processes} processes`}</dd>
-    ${configuration?.identity && html`<dt>Signing identity</dt><dd><${Identity} identity=${configuration.identity} /></dd>`}
+    ${identities.length > 0 && html`<dt>${identities.length === 1 ? 'Signing identity' : 'Signing identities'}</dt>${identities.map((identity) => html`<dd><${Identity} identity=${identity} /></dd>`)}`}
   </dl>`;
 }
 
-/** @param {{ identity: NonNullable<ShownConfig['identity']> }} props */
-function Identity({ identity: { kind, subject, algorithm, not_after: expiry } }) {
-  const { text, isSoon } = expiryOf(expiry);
-  const when = html`<time datetime=${expiry} title=${exactTime(expiry)}>${text}</time>`;
+/** @param {{ identity: import('../src/contract/service.ts').ShownIdentity }} props */
+function Identity({ identity: { name, kind, away, publisher, ...credential } }) {
+  if (away !== undefined)
+    return html`<${Mark} good=${false} words=${['', 'away']} /> <strong>${name}</strong>, key in ${KEYS[credential.key_kind]}: ${away.message}`;
+  const { text, isSoon } = expiryOf(credential.not_after ?? '');
   return html`
     ${kind === 'development' ? html`<${Mark} good=${false} words=${['', 'development identity']} />` : html`<${Mark} good=${!isSoon} words=${['in order', text]} />`}
-    ${' '}<span class="path">${subject}</span> (${algorithm}), ${when}
+    ${' '}<strong>${name}</strong>: <${Credential} credential=${credential} />${publisher && html`; published by <${Credential} credential=${publisher} />`}
   `;
+}
+
+/** Kinds of keys, as `signer.type` has them. @type {Readonly<Record<string, string>>} */
+const KEYS = {
+  development: 'a file of the service',
+  pem: 'a PEM file',
+  pkcs11: 'a PKCS #11 token',
+  http: 'a signing service',
+  vault: 'Vault',
+  aws_kms: 'AWS KMS',
+};
+
+/** @param {{ credential: NonNullable<import('../src/contract/service.ts').ShownIdentity['publisher']> }} props */
+function Credential({ credential: { subject, algorithm, key_kind: key, not_after: expiry = '' } }) {
+  const when = html`<time datetime=${expiry} title=${exactTime(expiry)}>${expiryOf(expiry).text}</time>`;
+  return html`<span class="path">${subject}</span> (${algorithm}, key in ${KEYS[key]}), ${when}`;
 }
 
 /** @param {{ good: boolean | undefined, words: [string, string] }} props */

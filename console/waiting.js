@@ -12,7 +12,7 @@ const KINDS = {
   output_folder: 'the disk of outputs',
   scratch_folder: 'the scratch disk',
   time_stamp_authority: 'the time-stamp authorities',
-  signer: 'the signing key',
+  signer: 'the signing identity',
 };
 
 /**
@@ -25,7 +25,7 @@ export function dependencyText(dependency) {
   return name === undefined ? words : `${words} "${name}"`;
 }
 
-/** Returns a sentence such as "12 inputs wait since 14:02 for the signing key". @param {WaitingFor} waiting */
+/** Returns a sentence such as "12 inputs wait since 14:02 for the scratch disk". @param {WaitingFor} waiting */
 export function waitingText({ dependency, since, inputs }) {
   const wait = inputs === 1 ? '1 input waits' : `${inputs.toLocaleString('en')} inputs wait`;
   return `${wait} since ${clockTimeText(new Date(since))} for ${dependencyText(dependency)}`;

@@ -96,7 +96,7 @@ describe('inputs that wait', () => {
     const id = await server.submit(...times(3, (index) => `sign-unless ${away}; /media/film-${index}.mp4`));
     await until(async () => (await server.lookUp(id)).waiting_for?.[0]?.inputs === 3);
     await using page = await openPage(browser, server.base, '');
-    const sentence = /^3 inputs wait since \d\d:\d\d for the signing key/;
+    const sentence = /^3 inputs wait since \d\d:\d\d for the signing identity/;
     await page.locator('.jobs td').getByText(sentence).waitFor();
     await assertAccessibleInBothThemes(page);
     await page.locator(`a[href="#/jobs/${id}"]`).click();
@@ -106,7 +106,7 @@ describe('inputs that wait', () => {
     await page.getByText('the input waits until it is back').waitFor();
     await page.goto(`${server.base}/#/status`);
     const attention = page.getByRole('list', { name: 'Needs attention' });
-    await attention.getByText(/^The signing key: away since \d\d:\d\d\./).waitFor();
+    await attention.getByText(/^The signing identity "default": away since \d\d:\d\d\./).waitFor();
     await page.getByText('Inputs that wait').waitFor();
     await page.getByText('Free for outputs').waitFor();
     await assertAccessibleInBothThemes(page);

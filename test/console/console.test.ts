@@ -108,10 +108,35 @@ describe('the console', () => {
     );
   });
 
+  test('offers the identities that the caller may use, where there are several', async () => {
+    const file = join(folder, 'identities.toml');
+    const section = (name: string) => `[signing.identities.${name}]
+certificate_path = "/etc/${name}.pem"
+signer = { type = "pem", private_key_path = "/etc/${name}.key" }
+`;
+    await writeFile(file, `[signing]\ndefault_identity = "news"\n${section('news')}${section('sport')}`);
+    await using server = await serve({ SERVICE_CONFIG_PATH: file });
+    await using page = await open('#/new/c2pa-video', server.base);
+    const choice = page.getByLabel('identity', { exact: true });
+    assert.deepEqual(await choice.locator('option').allTextContents(), ['default', 'news', 'sport']);
+    await choice.selectOption('sport');
+    await assertAccessible(page);
+    await page.getByLabel('Address of input 0').fill('/media/a.mp4');
+    await page.getByRole('button', { name: 'Submit' }).click();
+    await page.waitForURL(/#\/jobs\//);
+    assert.deepEqual(
+      server.jobs.submitted.map(({ request }) => request.params),
+      [{ identity: 'sport' }],
+    );
+    await using other = await open('#/new/verify', server.base);
+    await other.getByRole('button', { name: 'Submit' }).waitFor();
+    assert.equal(await other.getByLabel('identity', { exact: true }).count(), 0);
+  });
+
   test('shows how the node is, and its configuration', async () => {
     await using page = await open('#/status');
     await page.getByText('development identity', { exact: true }).waitFor();
-    await page.getByText('(ES256)').waitFor();
+    await page.getByText('(ES256, key in a file of the service)').waitFor();
     await page.getByText('Outputs are signed by a development identity.').waitFor();
     await page.getByText('output_sinks', { exact: true }).click();
     await page.getByText(join(folder, 'service/output'), { exact: true }).waitFor();
