@@ -28,6 +28,7 @@ export interface IdentityOptions {
   readonly certificate?: string;
   readonly key?: string;
   readonly tsa?: string;
+  readonly identity?: string;
 }
 
 export function addIdentityOptions(command: Command): Command {
@@ -37,7 +38,8 @@ export function addIdentityOptions(command: Command): Command {
       'certificate chain, PEM; else that of the configuration, else a development identity',
     )
     .option('--key <file>', 'private key of the certificate, PEM')
-    .option('--tsa <url>', 'time-stamp authority');
+    .option('--tsa <url>', 'time-stamp authority')
+    .option('--identity <name>', 'identity of the configuration; its default unless given');
 }
 
 export function wholeNumber(value: string): number {
@@ -51,7 +53,7 @@ export function wholeNumber(value: string): number {
  */
 export async function loadCommandConfig(
   { config: file }: Pick<RunOptions, 'config'>,
-  { certificate, key, tsa }: IdentityOptions = {},
+  { certificate, key, tsa, identity }: IdentityOptions = {},
 ): Promise<{ readonly config: Config; readonly configFile: string }> {
   // Workers look there for a file that no input may be.
   if (file !== undefined) process.env['SERVICE_CONFIG_PATH'] = resolve(file);
@@ -59,6 +61,7 @@ export async function loadCommandConfig(
     ...(certificate !== undefined && { SERVICE__SIGNING__CERTIFICATE_PATH: certificate }),
     ...(key !== undefined && { SERVICE__SIGNING__PRIVATE_KEY_PATH: key }),
     ...(tsa !== undefined && { SERVICE__SIGNING__TSA_URL: tsa }),
+    ...(identity !== undefined && { SERVICE__SIGNING__DEFAULT_IDENTITY: identity }),
   };
   const from = { env: { ...process.env, ...given }, cwd: process.cwd() };
   return { config: await loadConfig(from), configFile: configFileOf(from) };
