@@ -86,6 +86,12 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
   if (s3 !== undefined && config.jobs.role !== 'api') await probeBuckets(s3, launcher);
   const tracing = await startTracing(config, log);
   const freeSpace = new FreeSpace({ outputs: config.output_sinks.local.base_dir, scratch: config.jobs.scratch_dir });
+  const configNow = () => reloads.config;
+  const reloads: Reloads = new Reloads({
+    ...{ config, identities: signer, trust, log },
+    load: () => loadConfig({ env: process.env, cwd: process.cwd() }),
+    identitiesChanged: () => jobs.identitiesChanged(),
+  });
   const telemetry: Telemetry = new Telemetry(
     {
       store: () => jobs.state(),
@@ -97,12 +103,6 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
     },
     tracing,
   );
-  const configNow = () => reloads.config;
-  const reloads: Reloads = new Reloads({
-    ...{ config, identities: signer, trust, log },
-    load: () => loadConfig({ env: process.env, cwd: process.cwd() }),
-    identitiesChanged: () => jobs.identitiesChanged(),
-  });
   const deniedNetworks = new DeniedNetworks(config.input_resolvers.http.deny_networks);
   const jobs: Jobs = new Jobs({
     config,

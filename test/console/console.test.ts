@@ -118,6 +118,7 @@ signer = { type = "pem", private_key_path = "/etc/${name}.key" }
     await using server = await serve({ SERVICE_CONFIG_PATH: file });
     await using page = await open('#/new/c2pa-video', server.base);
     const choice = page.getByLabel('identity', { exact: true });
+    await choice.waitFor();
     assert.deepEqual(await choice.locator('option').allTextContents(), ['default', 'news', 'sport']);
     await choice.selectOption('sport');
     await assertAccessible(page);

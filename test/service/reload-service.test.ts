@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { startService } from '../../scripts/running-service.ts';
+import { testIdentity, writeIdentity } from '../support/manifests/test-identity.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+test('a running service signs with an identity once it was reloaded', async () => {
+  const folder = temporaryFolder();
+  const file = join(folder, 'service.toml');
+  const section = (name: string, { certificatePath, privateKeyPath }: ReturnType<typeof writeIdentity>) =>
+    `[signing.identities.${name}]
+certificate_path = "${certificatePath}"
+signer = { type = "pem", private_key_path = "${privateKeyPath}" }
+`;
+  const [news = '', sport = ''] = await Promise.all(
+    ['news', 'sport'].map(async (name) => {
+      mkdirSync(join(folder, name));
+      return section(name, writeIdentity(join(folder, name), await testIdentity()));
+    }),
+  );
+  const header = '[signing]\ndefault_identity = "news"\n';
+  writeFileSync(file, header + news);
+  await using service = await startService({ folder: join(folder, 'service'), env: { SERVICE_CONFIG_PATH: file } });
+  const inputs = [{ type: 'local_file_path', path: new URL('../../samples/four-notes.mp3', import.meta.url).pathname }];
+  const sign = () =>
+    fetch(`${service.base}/v2/sync/c2pa/audio`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ inputs, params: { identity: 'sport' } }),
+    });
+  assert.equal((await sign()).status, 400);
+  writeFileSync(file, header + news + sport);
+  const reloaded = await fetch(`${service.base}/v2/reload`, { method: 'POST' });
+  const { identities } = (await reloaded.json()) as { identities: { name: string }[] };
+  assert.deepEqual(
+    identities.map(({ name }) => name),
+    ['news', 'sport'],
+  );
+  const { status, identity } = (await (await sign()).json()) as { status: string; identity: string };
+  assert.deepEqual([status, identity], ['succeeded', 'sport']);
+});
