@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
@@ -38,7 +38,8 @@ describe('attestream identity csr --identity', () => {
       assert.equal(code, 0, stderr);
       assert.equal(existsSync(join(cwd, 'key.pem')), false);
       const args = ['req', '-in', join(cwd, 'request.pem'), '-verify', '-noout', '-text'];
-      const shown = execFileSync('openssl', args, { encoding: 'utf8', stdio: 'pipe' });
+      const { stdout: shown, stderr: verdict } = spawnSync('openssl', args, { encoding: 'utf8' });
+      assert.match(verdict, /verify OK/);
       assert.match(shown, /O = Attestream tests, CN = Newsroom/);
       assert.match(shown, /E-mail Protection, 1\.3\.6\.1\.4\.1\.62558\.2\.1\n/);
     });

@@ -9,6 +9,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { after } from 'node:test';
+import { inspect } from 'node:util';
 import { AppError } from '#errors/app-error.ts';
 import type { DeviceSettings } from '#provenance/identity/signers/device-key.ts';
 import { type DeviceSigner, openSigner } from '#provenance/identity/signers/open-signer.ts';
@@ -122,7 +123,7 @@ export function failure(reason: string, secrets: readonly string[] = []) {
   return (error: unknown) => {
     assert(error instanceof AppError, `${error}`);
     assert.equal(error.reason, reason, error.message);
-    const told = JSON.stringify([error.message, error.details]);
+    const told = inspect(error, { depth: null, showHidden: true });
     for (const secret of secrets) assert(!told.includes(secret), 'a secret is told');
     return true;
   };

@@ -16,6 +16,12 @@ const DEVICE = 'AWS KMS';
 
 const FAMILIES: Readonly<Record<string, string>> = { es: 'ECDSA', ps: 'RSASSA_PSS', rs: 'RSASSA_PKCS1_V1_5' };
 
+/** The key cannot sign with the algorithm. */
+const KEY_PROBLEMS: ReadonlySet<string> = new Set(['InvalidKeyUsageException', 'ValidationException']);
+/** A credential was refused, or none was found. */
+const ACCESS_PROBLEM =
+  /^(?:AccessDenied|UnrecognizedClient|ExpiredToken|InvalidSignature|InvalidClientTokenId|IncompleteSignature|MissingAuthentication|CredentialsProvider|TokenProvider)/;
+
 /** Opens a key of AWS KMS, with credentials of the standard chain. */
 export async function openAwsKmsKey(settings: SettingsOf<'aws_kms'>): Promise<DeviceKey> {
   const { KMSClient } = await import('@aws-sdk/client-kms');
@@ -73,29 +79,28 @@ class AwsKmsKey implements DeviceKey {
   async #explain<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
     try {
       return await answer;
-    } catch (cause) {
+    } catch (error) {
       signal.throwIfAborted();
-      throw this.#problem(cause as KMSServiceException);
+      throw this.#problem(error as KMSServiceException);
     }
   }
 
-  /** The messages of AWS are left out: they name accounts, roles and keys. */
-  #problem(cause: KMSServiceException): AppError {
+  /** The messages of AWS are left out, and the error as a cause: they name accounts, roles and requests. */
+  #problem(error: KMSServiceException): AppError {
     const { key } = this;
-    const { name, $metadata: { httpStatusCode: status } = {} } = cause;
-    if (name === 'NotFoundException') return new AppError('SIGNER_KEY_MISSING', { key, device: DEVICE }, { cause });
-    if (KEY_PROBLEMS.has(name)) return new AppError('SIGNER_KEY_MISMATCH', { key, device: DEVICE }, { cause });
-    if (CREDENTIAL_PROBLEMS.has(name) || (status === 400 && ACCESS_PROBLEM.test(name))) {
-      return new AppError('SIGNER_ACCESS_REFUSED', { device: DEVICE, problem: `AWS reported ${name}` }, { cause });
+    const { name, message } = error;
+    if (name === 'NotFoundException') return new AppError('SIGNER_KEY_MISSING', { key, device: DEVICE });
+    if (KEY_PROBLEMS.has(name)) return new AppError('SIGNER_KEY_MISMATCH', { key, device: DEVICE });
+    if (ACCESS_PROBLEM.test(name)) {
+      return new AppError('SIGNER_ACCESS_REFUSED', { device: DEVICE, problem: `AWS reported ${name}` });
     }
-    const problem = systemErrorCode(cause) === undefined ? `AWS reported ${name}` : problemOf(cause);
-    return new AppError('SIGNER_AWAY', { device: DEVICE, problem }, { cause });
+    if (message.startsWith('Region is missing')) {
+      return new AppError('SIGNER_AWAY', {
+        device: DEVICE,
+        problem: 'neither the signer nor the chain names a region',
+      });
+    }
+    const problem = systemErrorCode(error) === undefined ? `AWS reported ${name}` : problemOf(error);
+    return new AppError('SIGNER_AWAY', { device: DEVICE, problem });
   }
 }
-
-/** The key cannot sign with the algorithm. */
-const KEY_PROBLEMS: ReadonlySet<string> = new Set(['InvalidKeyUsageException', 'ValidationException']);
-/** No credential was found, or it could not be obtained. */
-const CREDENTIAL_PROBLEMS: ReadonlySet<string> = new Set(['CredentialsProviderError', 'TokenProviderError']);
-const ACCESS_PROBLEM =
-  /AccessDenied|UnrecognizedClient|ExpiredToken|InvalidSignature|InvalidClientTokenId|IncompleteSignature|MissingAuthentication/;

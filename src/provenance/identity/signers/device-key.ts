@@ -6,6 +6,9 @@ import type { SigningAlgorithm } from '../../signer.ts';
 export type DeviceSettings = Exclude<SignerSettings, { readonly type: 'pem' | 'development' }>;
 export type SettingsOf<Type extends DeviceSettings['type']> = Extract<DeviceSettings, { readonly type: Type }>;
 
+/** `UV_THREADPOOL_SIZE` of a signer process: a module of PKCS #11 occupies a thread for each signature that it makes. */
+export const SIGNER_THREADS = 24;
+
 /** With RSA by PKCS #1 v1.5, which requests for certificates are signed with. */
 export type DeviceAlgorithm = SigningAlgorithm | 'rs256' | 'rs384' | 'rs512';
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { algorithmName } from '../../algorithm-name.ts';
 import { readCredential } from './credential-file.ts';
 import type { DeviceAlgorithm, DeviceKey, SettingsOf } from './device-key.ts';
-import { connectJsonServer, type JsonServer, readAnswer, serverUrl } from './json-exchange.ts';
+import { connectJsonServer, type JsonServer, readAnswer } from './json-exchange.ts';
 import { digest, hashOf } from './signature-forms.ts';
 
 // The client of our own protocol (docs/signers.md).
@@ -14,7 +14,7 @@ const publicKeyAnswer = z.object({ public_key: z.string() });
 export async function openHttpKey(settings: SettingsOf<'http'>): Promise<DeviceKey> {
   const { socket_path: socketPath, url: address } = settings;
   // Checked by the configuration: one of the two is there. A request to a socket needs a host all the same.
-  const url = serverUrl(address ?? 'http://localhost/');
+  const url = new URL(address ?? 'http://localhost/');
   const device = `the signing server at ${socketPath === undefined ? url.origin : `"${socketPath}"`}`;
   const server = await connectJsonServer({
     url,

@@ -47,14 +47,6 @@ export interface JsonServer {
   close(): Promise<void>;
 }
 
-/** Returns the URL of a server without what may be secret in it. */
-export function serverUrl(text: string): URL {
-  const url = new URL(text);
-  url.username = '';
-  url.password = '';
-  return url;
-}
-
 /** An answer that may be another one soon. */
 class BusyServer extends Error {}
 

@@ -3,14 +3,20 @@ import { existsSync } from 'node:fs';
 import type { Mechanism, PKCS11 } from 'pkcs11js';
 import { Semaphore } from '#concurrency/semaphore.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { DeviceAlgorithm, DeviceContext, DeviceKey, SettingsOf } from './device-key.ts';
+import {
+  type DeviceAlgorithm,
+  type DeviceContext,
+  type DeviceKey,
+  type SettingsOf,
+  SIGNER_THREADS,
+} from './device-key.ts';
 import { isSessionLost, nameOf, problemOfModule } from './pkcs11-problems.ts';
 import { readTokenPublicKey } from './pkcs11-public-key.ts';
 import { type KeySession, OBJECT_CLASS, Pkcs11Token } from './pkcs11-token.ts';
 import { digest, hashOf } from './signature-forms.ts';
 
-/** Sessions that sign at once. Each occupies a thread of libuv meanwhile: `UV_THREADPOOL_SIZE` has to be larger. */
-export const MAX_SESSIONS = 16;
+/** Sessions that sign at once. Each occupies a thread meanwhile; the others read files, resolve names and verify. */
+const MAX_SESSIONS = SIGNER_THREADS - 8;
 
 /** Larger than any signature of these algorithms. */
 const MAX_SIGNATURE_BYTES = 2048;

@@ -2,7 +2,7 @@ import { createPublicKey, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import { AppError } from '#errors/app-error.ts';
 import type { DeviceAlgorithm, DeviceContext, DeviceKey, SettingsOf } from './device-key.ts';
-import { connectJsonServer, type JsonRequest, type JsonServer, readAnswer, serverUrl } from './json-exchange.ts';
+import { connectJsonServer, type JsonRequest, type JsonServer, readAnswer } from './json-exchange.ts';
 import { digest, hashOf } from './signature-forms.ts';
 import { VaultToken } from './vault-token.ts';
 
@@ -23,7 +23,7 @@ export async function openVaultKey(
   settings: SettingsOf<'vault'>,
   { publicKey, signal }: DeviceContext,
 ): Promise<DeviceKey> {
-  const url = serverUrl(settings.url);
+  const url = new URL(settings.url);
   const device = `Vault at ${url.origin}`;
   const server = await connectJsonServer({ url, device, caPath: settings.ca_path });
   const key = new VaultKey(settings, server, url, device);
