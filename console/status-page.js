@@ -42,7 +42,16 @@ export function StatusPage({ readiness }) {
 
 /** @param {{ state: Readiness }} props */
 function Checks({
-  state: { version, interface_version: interfaceVersion, role, store, queue, workers, dependencies = [], identities = [] },
+  state: {
+    version,
+    interface_version: interfaceVersion,
+    role,
+    store,
+    queue,
+    workers,
+    dependencies = [],
+    identities = [],
+  },
 }) {
   const hasSpace = queue && queue.waiting < queue.capacity;
   return html`<dl class="facts">

@@ -1,4 +1,3 @@
-import { X509Certificate } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { Semaphore } from '#concurrency/semaphore.ts';
@@ -14,8 +13,9 @@ import { AppError } from '#errors/app-error.ts';
 import { valueAt } from '#errors/assert.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import type { Log } from '#telemetry/logger.ts';
-import { type CredentialUse, checkCredential, hasEnded, logCredential, warnOfOutputs } from './check-identity.ts';
+import { checkCredential, hasEnded, logCredential, warnOfOutputs } from './check-identity.ts';
 import { Credential } from './credential.ts';
+import { idOf, isDevice, partsOf, requireOwnKeys, useOf } from './credential-uses.ts';
 import { type UsedCredential, watchExpiry } from './identity-expiry.ts';
 import { StapleStore } from './revocation/staple-store.ts';
 import { SignerSupervisor, type SigningProcess } from './signer-supervisor.ts';
@@ -381,48 +381,6 @@ export class Signers {
       const { current } = credential;
       return current === null ? [] : [{ credential: current, use: useOf(credential, this.#settings) }];
     });
-  }
-}
-
-/** Returns the settings of the credentials of an identity: that of claims, and that of its publisher. */
-function partsOf({ publisher, ...claim }: IdentitySettings): readonly CredentialSettings[] {
-  return publisher === null ? [claim] : [claim, publisher];
-}
-
-function idOf({ certificatePath, algorithm, signer }: CredentialSettings): string {
-  return JSON.stringify([certificatePath, algorithm, signer]);
-}
-
-function isDevice({ signer: { type } }: CredentialSettings): boolean {
-  return type !== 'pem' && type !== 'development';
-}
-
-function useOf({ settings: own }: Credential, settings: readonly IdentitySettings[]): CredentialUse {
-  const id = idOf(own);
-  const claims = settings.filter((identity) => idOf(identity) === id);
-  const users =
-    claims.length > 0 ? claims : settings.filter(({ publisher }) => publisher !== null && idOf(publisher) === id);
-  return { identity: users.map(({ name }) => name).join(', '), role: claims.length > 0 ? 'claim' : 'publisher' };
-}
-
-/** Throws `IDENTITY_INVALID` where a publisher has the key that claims of an identity are signed with. */
-function requireOwnKeys(
-  settings: readonly IdentitySettings[],
-  credentials: ReadonlyMap<string, CredentialDescription | null>,
-): void {
-  const keyOf = (part: CredentialSettings): string | null => {
-    const [leaf] = credentials.get(idOf(part))?.certificateChain ?? [];
-    if (leaf === undefined) return null;
-    const { publicKey } = new X509Certificate(Buffer.from(leaf, 'base64'));
-    return publicKey.export({ type: 'spki', format: 'der' }).toString('base64');
-  };
-  const claims = new Map(settings.map((identity) => [keyOf(identity), identity.name]));
-  for (const { name, publisher } of settings) {
-    const key = publisher && keyOf(publisher);
-    const claim = key === null ? undefined : claims.get(key);
-    if (publisher === null || claim === undefined) continue;
-    const problem = `the publisher of the identity "${name}" has the key that claims of "${claim}" are signed with. Give it a key of its own`;
-    throw new AppError('IDENTITY_INVALID', { file: publisher.certificatePath, problems: [problem] });
   }
 }
 

@@ -22,7 +22,10 @@ signer = { type = "pem", private_key_path = "${privateKeyPath}" }
   );
   const header = '[signing]\ndefault_identity = "news"\n';
   writeFileSync(file, header + news);
-  await using service = await startService({ folder: join(folder, 'service'), env: { SERVICE_CONFIG_PATH: file } });
+  await using service = await startService({
+    folder: join(folder, 'service'),
+    settings: { SERVICE_CONFIG_PATH: file },
+  });
   const inputs = [{ type: 'local_file_path', path: new URL('../../samples/four-notes.mp3', import.meta.url).pathname }];
   const sign = () =>
     fetch(`${service.base}/v2/sync/c2pa/audio`, {
