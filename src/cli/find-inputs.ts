@@ -42,14 +42,29 @@ export function isAddress(path: string): boolean {
   return /^(?:https?|s3):\/\//i.test(path);
 }
 
-/** Returns the deepest folder that all paths lie in. */
-export function commonFolder(paths: readonly string[]): string {
-  const [first = process.cwd(), ...others] = paths.map((path) => dirname(resolve(path)));
+/** Returns the deepest folder that the outputs of all paths lie in, where each lies beside its input. */
+export function commonFolder(paths: readonly string[], search: Search): string {
+  const [first = process.cwd(), ...others] = paths.map((path) => folderBeside(resolve(path), search));
   return others.reduce((common, folder) => {
     const parts = folder.split(sep);
     const shared = common.split(sep).findIndex((part, index) => part !== parts[index]);
     return shared < 0 ? common : common.split(sep).slice(0, shared).join(sep) || sep;
   }, first);
+}
+
+/** Returns the folder beside an input, or the one that is searched for inputs. */
+function folderBeside(path: string, { isRecursive, takesFolders }: Search): string {
+  if (isPlaylist(path)) return dirname(dirname(path));
+  return isRecursive && takesFolders !== true && isSearched(path) ? path : dirname(path);
+}
+
+function isSearched(path: string): boolean {
+  try {
+    return lstatSync(path).isDirectory() && !hasPlaylists(readdirSync(path));
+  } catch {
+    // The search reports it.
+    return false;
+  }
 }
 
 /** Yields the inputs that paths name. Links are not followed, and no path is taken for a pattern. */
@@ -127,9 +142,11 @@ function sourceError(path: string, cause: unknown): AppError {
   }
 }
 
-/** Returns the operation that signs a file, by what its first bytes are. Names decide nothing. */
+/** Returns the operation that signs a file, by what its first bytes are. Names decide nothing. Throws `SOURCE_…`. */
 export async function signOperationOf(path: string): Promise<'c2pa-audio' | 'c2pa-video'> {
-  const head = await headOf(path).catch(() => Buffer.alloc(0));
+  const head = await headOf(path).catch((error: unknown) => {
+    throw sourceError(path, error);
+  });
   const format = formatOf(head);
   return format === id3 || (format === riff && head.toString('latin1', 8, 12) === 'WAVE') ? 'c2pa-audio' : 'c2pa-video';
 }

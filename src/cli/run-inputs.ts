@@ -76,6 +76,11 @@ class InputsRun {
     this.#terminal = new Terminal(command.options);
   }
 
+  get #search(): Search {
+    const { options, search } = this.#command;
+    return { ...search, isRecursive: options.recursive ?? false };
+  }
+
   get exitCode(): number {
     if (this.#interruption.isSignalled) return EXIT.interrupted;
     if (this.#hasFailed || this.#interruption.outputProblem !== null) return EXIT.inputFailed;
@@ -88,9 +93,10 @@ class InputsRun {
     const log = logOfCommand(this.#terminal);
     await this.#terminal.startProgress(paths.length);
     try {
-      for (const group of output === undefined ? byTopFolder(paths) : [paths]) {
+      for (const group of output === undefined ? byTopFolder(paths, this.#search) : [paths]) {
         if (this.#interruption.signal.aborted) return;
-        const outputDir = output === undefined ? commonFolder(group.filter((path) => !isAddress(path))) : output;
+        const local = group.filter((path) => !isAddress(path));
+        const outputDir = output === undefined ? commonFolder(local, this.#search) : output;
         const { parallel, force = false } = options;
         const given = { config, configFile, outputDir, replacesOutputs: force, signs, log };
         const run = await LocalRun.start({ ...given, ...(parallel !== undefined && { parallel }) });
@@ -201,10 +207,8 @@ class InputsRun {
 
   /** Yields the inputs that paths name with their plans, and reports the others. */
   async *#planned(paths: readonly string[]): AsyncGenerator<{ index: number; path: string; plan: PlannedInput }> {
-    const { options, search, signs } = this.#command;
     const skipsSigned = (path: string) => this.#terminal.note(`${path}: left out, because it is named as an output.`);
-    const how = { ...search, isRecursive: options.recursive ?? false, ...(signs && { skipsSigned }) };
-    for await (const found of findInputs(paths, how)) {
+    for await (const found of findInputs(paths, { ...this.#search, ...(this.#command.signs && { skipsSigned }) })) {
       const index = this.#count++;
       try {
         if (found.problem !== undefined) throw found.problem;
@@ -239,8 +243,8 @@ class InputsRun {
 }
 
 /** Groups paths by their top folder where they have no other folder in common: workers may write where outputs go, and not everywhere. */
-function byTopFolder(paths: readonly string[]): readonly (readonly string[])[] {
+function byTopFolder(paths: readonly string[], search: Search): readonly (readonly string[])[] {
   const local = paths.filter((path) => !isAddress(path));
-  if (commonFolder(local) !== sep) return [paths];
+  if (commonFolder(local, search) !== sep) return [paths];
   return [...Map.groupBy(paths, (path) => resolve(path).split(sep)[1]).values()];
 }

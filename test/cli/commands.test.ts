@@ -37,7 +37,7 @@ describe('the program attestream', { concurrency: 2 }, () => {
 
   test('signs a publication beside its folder, and names the rendition and the second that were altered', async () => {
     const place = new Workplace();
-    const signed = await place.run('sign', 'publication');
+    const signed = await place.run('sign', 'publication/master.m3u8');
     assert.equal(signed.code, 0, signed.stderr);
     assert.equal(signed.stdout, `publication: signed as ${place.path('publication_c2pa')}\n`);
     const fragment = place.path('publication_c2pa/fragment-0-2.m4s');
