@@ -226,7 +226,7 @@ function localConfig({ config, outputDir, replacesOutputs, parallel }: LocalRunO
     signing: isDevelopment(config) ? { ...config.signing, ...developmentFiles() } : config.signing,
     input_resolvers: { ...inputs, local: {} },
     output_sinks: {
-      local: { ...outputs.local, base_dir: outputDir ?? nowhere, keep_existing: !replacesOutputs },
+      local: { ...outputs.local, base_dir: outputDir ?? nowhere, existing: replacesOutputs ? 'replace' : 'keep' },
     },
   };
 }

@@ -59,7 +59,7 @@ function openOutputs(config: Config): OutputRouter {
       recordsDir: recordsDirOf(config),
       protectedPaths: protectedPaths(config, configFile()),
       naming: local.naming,
-      keepExisting: local.keep_existing ?? false,
+      ...(local.existing && { existing: local.existing }),
       readBack: signing.verify_outputs,
     }),
     s3: s3 === undefined ? null : new S3Sink({ settings: s3, dataDir, readBack: signing.verify_outputs }),

@@ -8,6 +8,9 @@ type DeepReadonly<T> = T extends readonly (infer Item)[]
     ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> }
     : T;
 
+/** The treatment of outputs that exist: they are kept, and the new one is refused, or replaced, folders with all that is in them. */
+export type ExistingOutputs = 'keep' | 'replace';
+
 /**
  * The service's configuration, validated, with every default filled in and every path absolute. Plain data: it crosses
  * to the workers. The keys and their meaning are in `config-schema.ts` and, for people, in `config/service.toml`.
@@ -15,8 +18,8 @@ type DeepReadonly<T> = T extends readonly (infer Item)[]
 export type Config = DeepReadonly<z.output<typeof configSchema>> & {
   /** Filled in by `loadConfig` from `jobs.data_dir` where it is not set. */
   readonly jobs: { readonly scratch_dir: string };
-  /** Set by commands alone: refuses outputs where there is something already. */
-  readonly output_sinks: { readonly local: { readonly keep_existing?: boolean } };
+  /** Set by commands alone. */
+  readonly output_sinks: { readonly local: { readonly existing?: ExistingOutputs } };
   /** Set by `withoutSecrets` alone: the files of identities, which no request reads and no output replaces. */
   readonly protected_files?: readonly string[];
 };

@@ -5,6 +5,7 @@ import type { LocalSource } from '#bytes/byte-source.ts';
 import { openOwnFile } from '#bytes/file-source.ts';
 import { doOverlap, nearestRealPath } from '#bytes/path-overlap.ts';
 import { type StagingKey, stagedNameOf } from '#bytes/staged-name.ts';
+import type { ExistingOutputs } from '#config/config.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { CommittedFolders } from './local/commit-folder.ts';
@@ -47,8 +48,8 @@ interface LocalSinkOptions {
   /** Paths that no output may overlap; `dataDir` and `recordsDir` by default. They need not exist. */
   readonly protectedPaths?: readonly string[];
   readonly naming?: Naming;
-  /** Refuses to replace what is at a destination; false by default. */
-  readonly keepExisting?: boolean;
+  /** By default, files and publications that this service committed are replaced, and other folders are added to. */
+  readonly existing?: ExistingOutputs;
   /** True when outputs are read back after they are written; false by default. */
   readonly readBack?: boolean;
 }
@@ -58,7 +59,7 @@ export class LocalSink implements OutputSink {
   readonly #baseDir: string;
   readonly #folders: OutputFolders;
   readonly #naming: Naming;
-  readonly #keepExisting: boolean;
+  readonly #existing: ExistingOutputs | undefined;
   readonly #readBack: boolean;
   readonly #journal: StagingJournal;
   readonly #records: CommittedFolders;
@@ -77,13 +78,13 @@ export class LocalSink implements OutputSink {
     recordsDir = dataDir,
     protectedPaths = [dataDir, recordsDir],
     naming = 'derived',
-    keepExisting = false,
+    existing,
     readBack = false,
   }: LocalSinkOptions) {
     this.#baseDir = resolve(baseDir);
     this.#folders = new OutputFolders(this.#baseDir);
     this.#naming = naming;
-    this.#keepExisting = keepExisting;
+    this.#existing = existing;
     this.#readBack = readBack;
     this.#journal = new StagingJournal(dataDir);
     this.#records = new CommittedFolders(recordsDir);
@@ -128,6 +129,7 @@ export class LocalSink implements OutputSink {
       StagedFolder.create({
         ...staging,
         records: this.#records,
+        replacesAny: this.#existing === 'replace',
         noteReplacement: () => this.#journal.noteReplacement(note, join(staging.folder.path, staging.name)),
       }),
     );
@@ -210,7 +212,7 @@ export class LocalSink implements OutputSink {
         await this.#refuseProtectedPath(destination, join(folder.path, name));
         await removeEarlierStagings({ destination, folder, name, secret: this.#stagingSecret }, key);
         await refuse(destination, folder.entry(name));
-        if (this.#keepExisting && entryAt(folder.entry(name)) !== null)
+        if (this.#existing === 'keep' && entryAt(folder.entry(name)) !== null)
           throw new AppError('OUTPUT_EXISTS', { path: destination });
         await checkFreeSpace(destination, folder.self, sizeBytes);
         return folder;

@@ -94,6 +94,15 @@ describe('staging a local folder', () => {
     await refuses('OUTPUT_NAME_RESERVED', () => staged.create(`v/${names[0]}/1.m4s`, never));
   });
 
+  test('replaces a folder of others whole where that was asked for', async () => {
+    await putFiles(destination, { ...OLD, 'notes/of others.txt': 'foreign' });
+    const replacing = new LocalSink({ baseDir, dataDir, existing: 'replace' });
+    const staged = await fill(await replacing.stageFolder(destination, 100, key, never), NEW);
+    await staged.commit(never);
+    assert.deepEqual(await filesIn(destination), NEW);
+    await nothingStaged();
+  });
+
   test('refuses a link that leads out of the base', async () => {
     await mkdir(baseDir);
     await mkdir(join(place, 'elsewhere'));

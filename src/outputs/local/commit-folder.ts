@@ -28,6 +28,8 @@ interface FolderCommit {
   /** Every file of the staged folder, relative to it. */
   readonly paths: readonly string[];
   readonly records: CommittedFolders;
+  /** Treats any folder at the destination as a publication that this service committed. */
+  readonly replacesAny: boolean;
   readonly noteReplacement: () => Promise<void>;
 }
 
@@ -50,6 +52,9 @@ export async function commitFolder(commit: FolderCommit): Promise<void> {
   await mergeFolder(commit);
 }
 
+/** The snapshot of a folder whose changes do not matter. */
+const ANY_STATE: FolderSnapshot = { changedAtNs: new Map() };
+
 /** `foreign` and `changed` (while it was tried): nothing has happened. */
 type CommitOutcome = 'committed' | 'foreign' | 'changed';
 
@@ -58,11 +63,11 @@ const RACED = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST', 'ENOTDIR']);
 
 /** Commits the folder to a free destination, or in place of a publication of this service. */
 async function commitWhole(commit: FolderCommit): Promise<CommitOutcome> {
-  const { destination, folder, name, records } = commit;
+  const { destination, folder, name, records, replacesAny } = commit;
   await refuseFile(destination, folder.entry(name));
   try {
     if (entryAt(folder.entry(name)) === null) return await moveIntoPlace(commit);
-    const own = await records.snapshotIfOwn(folder, name);
+    const own = replacesAny ? ANY_STATE : await records.snapshotIfOwn(folder, name);
     return own === null ? 'foreign' : await replaceOwn(commit, own);
   } catch (error) {
     if (RACED.has(systemErrorCode(error) ?? '')) return 'changed';

@@ -27,6 +27,8 @@ const MAX_WAITING_SYNCS = 64;
 /** The parameters of a staged folder. */
 interface FolderStaging extends Staging {
   readonly records: CommittedFolders;
+  /** Replaces any folder, not only one that this service committed. */
+  readonly replacesAny: boolean;
   /** Notes, durably, that what stands at the destination is about to be replaced whole. */
   readonly noteReplacement: () => Promise<void>;
 }
