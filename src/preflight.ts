@@ -1,4 +1,5 @@
 import { statfs } from 'node:fs/promises';
+import { FOLDER_HANGS, FolderProbes } from '#bytes/folder-probe.ts';
 import type { Config } from '#config/config.ts';
 import { identitiesOf } from '#config/identities.ts';
 import { requireOptionalPackages } from '#config/optional-packages.ts';
@@ -40,7 +41,7 @@ export async function* preflight(config: Config, configFile: string): AsyncGener
   const isSigning = config.jobs.role !== 'api';
   const protections = await sandbox(config, configFile);
   yield* protections.findings;
-  yield* folders(config);
+  yield* folders(config, protections.launcher);
   if (isSigning) yield* programs();
   const trust = await trustLists(config);
   yield* trust.findings;
@@ -51,7 +52,9 @@ export async function* preflight(config: Config, configFile: string): AsyncGener
     if (signers !== undefined) yield* authorities(config, signers);
     const store = await storeOf(config);
     yield store.finding;
-    yield* dependencies(config, createDependencyProbes({ config, launcher: protections.launcher }));
+    // Without roots: probes note at a start which ones are mounted, in this process.
+    const rootless = { ...config, input_resolvers: { ...config.input_resolvers, local: {} } };
+    yield* dependencies(config, createDependencyProbes({ config: rootless, launcher: protections.launcher }));
     yield* clocks(config, store.state);
   } finally {
     signers?.close();
@@ -68,6 +71,11 @@ function failed(check: string, error: unknown): Finding {
   return { check, state: 'failed', detail: error.message };
 }
 
+/** Joins a problem, which may end with a full stop, and its remedy. */
+function sentences(problem: string, remedy = ''): string {
+  return remedy === '' ? problem : `${problem.replace(/\.$/, '')}. ${remedy.charAt(0).toUpperCase()}${remedy.slice(1)}`;
+}
+
 /** Returns what a part of the start warns of. */
 function warningsOf(check: string, { messages }: CollectedLog): Finding[] {
   return messages
@@ -78,7 +86,7 @@ function warningsOf(check: string, { messages }: CollectedLog): Finding[] {
         readonly remedy?: string;
         readonly identity?: string;
       };
-      const detail = [problem === undefined ? message : `${message}: ${problem}`, remedy].filter(Boolean).join('. ');
+      const detail = sentences(problem === undefined ? message : `${message}: ${problem}`, remedy);
       return {
         check: [check, identity].filter(Boolean).join(' '),
         state: level === 'warn' ? 'warning' : 'failed',
@@ -98,7 +106,7 @@ async function sandbox(
       ({ fields }) => fields['missing'] as { readonly protection: string; readonly problem: string; remedy: string }[],
     );
     const warnings = missing.map(({ protection, problem, remedy }): Finding => {
-      return { check: 'sandbox', state: 'warning', detail: `${protection}: ${problem}. ${remedy}` };
+      return { check: 'sandbox', state: 'warning', detail: sentences(`${protection}: ${problem}`, remedy) };
     });
     const complete = ok('sandbox', 'all protections of child processes are active');
     return { launcher, findings: missing.length === 0 ? [complete] : warnings };
@@ -107,10 +115,12 @@ async function sandbox(
   }
 }
 
-async function* folders(config: Config): AsyncGenerator<Finding> {
+async function* folders(config: Config, launcher: Launcher): AsyncGenerator<Finding> {
+  const probes = new FolderProbes(launcher);
   for (const { key, folder, check } of folderChecks(config, new CollectedLog())) {
     const name = `folder ${key}`;
     try {
+      await requireAnswer(probes, key, folder);
       check();
       const { bavail, blocks, bsize } = await statfs(folder);
       const free = `${folder}, ${Math.round((bavail * bsize) / 1024 ** 3)} of ${Math.round((blocks * bsize) / 1024 ** 3)} GiB free`;
@@ -121,6 +131,16 @@ async function* folders(config: Config): AsyncGenerator<Finding> {
     } catch (error) {
       yield failed(name, error);
     }
+  }
+}
+
+/** Throws `FOLDER_UNUSABLE` for a folder that hangs, as this process would in its check, which tells of all other problems. */
+async function requireAnswer(probes: FolderProbes, key: string, folder: string): Promise<void> {
+  for (const write of [false, true]) {
+    const problem = await probes.problemOf({ folder, write, wasMounted: false });
+    if (problem === FOLDER_HANGS) throw new AppError('FOLDER_UNUSABLE', { key, folder, problem });
+    // One that is missing is made by the check, with the rights that it needs.
+    if (problem !== null) return;
   }
 }
 

@@ -23,7 +23,8 @@ export interface FolderAnswer {
 
 const BOUND_MS = 10_000;
 
-const HANGS = `the file system did not answer within ${BOUND_MS / 1000} s`;
+/** The answer of a probe that hangs. */
+export const FOLDER_HANGS = `the file system did not answer within ${BOUND_MS / 1000} s`;
 
 /** The time for which a process is kept that nobody asks, in milliseconds: many inputs may miss their files at once. */
 const IDLE_MS = 10_000;
@@ -52,7 +53,7 @@ export class FolderProbes {
    */
   async problemOf(probe: FolderProbe): Promise<string | null> {
     const elapsed = new AbortController();
-    const hangs = sleep(BOUND_MS, HANGS, { signal: elapsed.signal }).catch(() => HANGS);
+    const hangs = sleep(BOUND_MS, FOLDER_HANGS, { signal: elapsed.signal }).catch(() => FOLDER_HANGS);
     const answer = await Promise.race([this.#nextOf(probe), hangs]);
     elapsed.abort();
     return answer;

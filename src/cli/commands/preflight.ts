@@ -30,4 +30,6 @@ async function run(options: PreflightOptions): Promise<void> {
     if (options.quiet && state === 'ok') continue;
     terminal.result(finding, `${state.padEnd(7)} ${check}: ${detail}`);
   }
+  // A child process that hangs in a file system cannot be killed, and would keep this one.
+  process.exit();
 }
