@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { RELEASE } from '#config/release.ts';
 import { AppError } from '#errors/app-error.ts';
+import { inCommandWords } from './command-words.ts';
 import { addConfigCommand } from './commands/config.ts';
 import { addIdentityCommand } from './commands/identity.ts';
 import { addPackageCommand } from './commands/package.ts';
@@ -28,6 +29,7 @@ const COMMANDS: readonly ((program: Command) => void)[] = [
 const program = new Command('attestream')
   .description('Signs and verifies media with Content Credentials (C2PA).')
   .version(RELEASE.version, '--version')
+  .showHelpAfterError('(--help shows what can be given)')
   .exitOverride();
 for (const add of COMMANDS) add(program);
 
@@ -41,6 +43,6 @@ try {
 function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
   if (!(error instanceof AppError)) throw error;
-  new Terminal().problem(error.message);
+  new Terminal().problem(inCommandWords(error.message));
   return EXIT.usage;
 }

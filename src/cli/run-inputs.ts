@@ -6,6 +6,7 @@ import type { ApiInputRef } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { failedEntry } from '#jobs/result-entries.ts';
 import { LocalRun } from '#local-run.ts';
+import { inCommandWords } from './command-words.ts';
 import { EXIT } from './exit-codes.ts';
 import { commonFolder, type FoundInput, findInputs, isAddress, type Search } from './find-inputs.ts';
 import { Interruption } from './interruption.ts';
@@ -188,7 +189,7 @@ class InputsRun {
     command.finished?.(named);
     terminal.result(
       named,
-      isFailure ? `${path}: ${entry.error ?? entry.status}` : command.describe(path, entry),
+      isFailure ? `${path}: ${inCommandWords(entry.error ?? entry.status)}` : command.describe(path, entry),
       isFailure,
     );
     for (const warning of entry.warnings ?? []) terminal.note(`${path}: ${warning}`);

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type BigIntStats, lstatSync, readdirSync, realpathSync } from 'node:fs';
+import { type BigIntStats, lstatSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, join, parse, resolve } from 'node:path';
 import { AppError } from '#errors/app-error.ts';
@@ -51,13 +51,14 @@ export class WatchedFolder {
   }
 
   /**
-   * Opens a folder for one process, and makes what it needs. Throws `SOURCE_NOT_FOUND`, `FOLDER_WATCHED`, or
-   * `WATCH_OUTPUT_INVALID`.
+   * Opens a folder for one process, and makes what it needs. Throws `SOURCE_NOT_FOUND`, `SOURCE_NOT_FOLDER`, `FOLDER_WATCHED`,
+   * or `WATCH_OUTPUT_INVALID`.
    */
   static async open(folder: string, output: string, replaces: boolean): Promise<WatchedFolder> {
     const given = resolve(folder);
-    if (lstatSync(given, { throwIfNoEntry: false }) === undefined)
-      throw new AppError('SOURCE_NOT_FOUND', { path: given });
+    const stats = statSync(given, { throwIfNoEntry: false });
+    if (stats === undefined) throw new AppError('SOURCE_NOT_FOUND', { path: given });
+    if (!stats.isDirectory()) throw new AppError('SOURCE_NOT_FOLDER', { path: given });
     await mkdir(output, { recursive: true });
     const [path, realOutput] = [realpathSync(given), realpathSync(output)];
     if (path === realOutput) throw new AppError('WATCH_OUTPUT_INVALID', { path });

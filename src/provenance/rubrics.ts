@@ -4,6 +4,7 @@ import type { CustomFunction } from '@adobe/json-formula';
 import { z } from 'zod';
 import type { RubricResult } from '#contract/verification.ts';
 import { AppError } from '#errors/app-error.ts';
+import { isSystemError, problemOf } from '#errors/system-problem.ts';
 import { type Rubric, type RubricStatement, readRubric } from './rubrics/read-rubric.ts';
 
 const EXTENSION = /\.ya?ml$/i;
@@ -69,7 +70,11 @@ export async function evaluateRubrics(
 
 function unusable(path: string, cause: unknown): AppError {
   const text =
-    cause instanceof z.ZodError ? z.prettifyError(cause) : cause instanceof Error ? cause.message : String(cause);
+    cause instanceof z.ZodError
+      ? z.prettifyError(cause)
+      : isSystemError(cause)
+        ? problemOf(cause)
+        : (cause as Error).message;
   return new AppError('RUBRIC_UNUSABLE', { path, problem: text.replace(/\s+/g, ' ').slice(0, 300) }, { cause });
 }
 

@@ -71,6 +71,18 @@ describe('the program attestream', { concurrency: 2 }, () => {
     assert.equal(forced.code, 0, forced.stderr);
   });
 
+  test('tells problems in words of the command, not of requests', async () => {
+    const place = new Workplace();
+    writeFileSync(place.path('notes.mkv'), Buffer.from('1a45dfa3', 'hex'));
+    const sidecar = await place.run('sign', 'notes.mkv');
+    assert.match(sidecar.stderr, /Use --sidecar/);
+    const source = await place.run('sign', 'four-notes.mp3', '--digital-source-type', 'nonsense');
+    assert.equal(source.code, 2);
+    assert.match(source.stderr, /"--digital-source-type" must be/);
+    const unknown = await place.run('sign', '--ouput', 'out', 'four-notes.mp3');
+    assert.match(unknown.stderr, /--output\?\)\n.*--help/);
+  });
+
   test('takes media files of folders with --recursive and paths from standard input, and follows no links', async () => {
     const place = new Workplace();
     mkdirSync(place.path('films/deep'), { recursive: true });

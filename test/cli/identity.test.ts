@@ -46,6 +46,12 @@ describe('attestream identity csr', () => {
     }
   });
 
+  test('makes no request without a name', async () => {
+    const folder = temporaryFolder();
+    const { code } = await attestream(['identity', 'csr', '--organization', '', '--common-name', 'N'], { cwd: folder });
+    assert.deepEqual([code, readdirSync(folder)], [2, []]);
+  });
+
   test('overwrites no key, and leaves no request without one', async () => {
     const cwd = temporaryFolder();
     writeFileSync(join(cwd, 'key.pem'), 'the key of another certificate');

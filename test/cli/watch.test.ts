@@ -78,6 +78,13 @@ describe('a watched folder', () => {
     assert.deepEqual(namesAt(5), []);
   });
 
+  test('is refused of a file', async () => {
+    const { folder, output } = folders();
+    const file = join(folder, 'a.mp4');
+    writeFileSync(file, 'a film');
+    await assert.rejects(WatchedFolder.open(file, output, false), { reason: 'SOURCE_NOT_FOLDER' });
+  });
+
   test('is refused to a second process, which a message names', async (t) => {
     const { folder, output } = folders();
     await opened(t, folder, output);

@@ -1,6 +1,6 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Config } from '#config/config.ts';
 import { defaultIdentityOf, type IdentitySettings, identitiesOf } from '#config/identities.ts';
 import { isSystemError, problemOf } from '#errors/system-problem.ts';
@@ -20,8 +20,8 @@ export function addIdentityCommand(program: Command): void {
     .description(
       'Makes a request that an authority makes a certificate of, and its private key, unless a device holds that.',
     )
-    .requiredOption('--organization <name>', 'organization, which readers show as the signer')
-    .requiredOption('--common-name <name>', 'name of the signer, such as "Newsroom 1"')
+    .requiredOption('--organization <name>', 'organization, which readers show as the signer', nameOf)
+    .requiredOption('--common-name <name>', 'name of the signer, such as "Newsroom 1"', nameOf)
     .addOption(new Option('--algorithm <name>', 'signature algorithm').choices(SIGNING_ALGORITHMS).default('es256'))
     .option('--identity <name>', 'configured identity whose device signs the request; its certificate need not exist')
     .option('--key <file>', 'new file of the private key', 'key.pem')
@@ -46,6 +46,11 @@ function filesOf(command: Command): Command {
     .option('--identity <name>', 'identity of the configuration; the default one where there are several')
     .option('--config <file>', 'configuration file')
     .option('--json', 'one entry a line, as JSON');
+}
+
+function nameOf(value: string): string {
+  if (value.trim() !== '') return value;
+  throw new InvalidArgumentError('Give a name.');
 }
 
 interface RequestOptions extends SigningRequest {

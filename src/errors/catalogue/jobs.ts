@@ -226,7 +226,7 @@ export const configErrors = {
   CONFIG_INVALID: entry<{ problems: readonly string[] }>(
     'INTERNAL_ERROR',
     ({ problems }) =>
-      `The configuration has ${problems.length === 1 ? 'a problem' : `${problems.length} problems`}:\n${problems.map((problem) => `  - ${problem}`).join('\n')}\nThe keys are explained in config/service.toml.`,
+      `The configuration has ${problems.length === 1 ? 'a problem' : `${problems.length} problems`}:\n${problems.map((problem) => `  - ${problem}`).join('\n')}\nThe keys are explained in config/service.toml, and by: attestream config explain KEY.`,
   ),
   OPTIONAL_PACKAGES_MISSING: entry<{ keys: readonly string[]; lacking: readonly string[]; wanted: readonly string[] }>(
     'INTERNAL_ERROR',

@@ -56,7 +56,7 @@ export const placementErrors = {
   ),
   OUTPUT_EXISTS: entry<{ path: string }>(
     'PROCESSING_FAILED',
-    ({ path }) => `"${path}" exists already. Use --force to replace it, or --output for another folder.`,
+    ({ path }) => `"${path}" exists already. Use --force to replace it, or name another output.`,
   ),
   OUTPUT_IS_FOLDER: entry<{ path: string }>(
     'PROCESSING_FAILED',
