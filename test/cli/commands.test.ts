@@ -76,9 +76,6 @@ describe('the program attestream', { concurrency: 2 }, () => {
     writeFileSync(place.path('notes.mkv'), Buffer.from('1a45dfa3', 'hex'));
     const sidecar = await place.run('sign', 'notes.mkv');
     assert.match(sidecar.stderr, /Use --sidecar/);
-    const source = await place.run('sign', 'four-notes.mp3', '--digital-source-type', 'nonsense');
-    assert.equal(source.code, 2);
-    assert.match(source.stderr, /"--digital-source-type" must be/);
     const unknown = await place.run('sign', '--ouput', 'out', 'four-notes.mp3');
     assert.match(unknown.stderr, /--output\?\)\n.*--help/);
   });
@@ -159,7 +156,11 @@ describe('the program attestream', { concurrency: 2 }, () => {
     ['an unknown option', ['verify', '--reprot', 'x', 'a.mp4'], /Did you mean --report\?/],
     ['a certificate without its key', ['sign', 'four-notes.mp3', '--certificate', 'a.pem'], /set together/],
     ['assertions that are no list', ['sign', 'four-notes.mp3', '--assertions', 'four-notes.mp3'], /four-notes\.mp3/],
-    ['an unknown source type', ['sign', 'four-notes.mp3', '--digital-source-type', 'x'], /digital_source_type/],
+    [
+      'an unknown source type',
+      ['sign', 'four-notes.mp3', '--digital-source-type', 'x'],
+      /"--digital-source-type" must/,
+    ],
     ['a folder of outputs that cannot be made', ['sign', 'four-notes.mp3', '--output', '/proc/x'], /\/proc\/x/],
     ['a trust list that is none', ['verify', 'four-notes.mp3', '--trust', 'four-notes.mp3'], /four-notes\.mp3/],
   ];
