@@ -249,7 +249,7 @@ describe('loadConfig', () => {
   test('has one way to configure an identity, and takes its absent parts from signing', async () => {
     const own = 'tsa_url = "https://tsa.example.com"\ncertificate_path = "c.pem"\nprivate_key_path = "k.pem"\n';
     const news =
-      '[signing.identities.news]\ncertificate_path = "n.pem"\nsigner = { type = "vault", url = "http://v", key = "k" }';
+      '[signing.identities.news]\ncertificate_path = "n.pem"\nsigner = { type = "vault", url = "http://v", key = "k", token_path = "t" }';
     const [both] = await problems(`[signing]\n${own}${news}`);
     assert.match(both ?? '', /signing\.identities: cannot stand beside signing\.certificate_path/);
     const [one] = identitiesOf(await load(`[signing]\n${own}`));
