@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import type { Config } from '#config/config.ts';
 import { configSchema } from '#config/config-schema.ts';
+import { inertSigner } from '../support/jobs/inert-signer.ts';
 import { configFor, startedJobs, until } from '../support/jobs/test-jobs.ts';
 import { errorOf, serve } from '../support/servers/serve.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -19,7 +20,10 @@ const configOf = (auth: Config['auth']): Config => ({ ...configFor(temporaryFold
 
 /** A server on which all inputs wait. */
 const serveWaiting = (t: TestContext, config: Config): Promise<JobServer> =>
-  serveJobs(t, { config: () => config, jobs: { maxRunningInputs: 0 } });
+  serveJobs(t, {
+    config: () => config,
+    jobs: { maxRunningInputs: 0, signer: inertSigner(new Date('2100-01-01')).signer },
+  });
 
 const submit = (server: JobServer, token: string, count = 1): Promise<Response> =>
   server.post('/v2/c2pa/video', Array<string>(count).fill('progress 1'), {

@@ -76,7 +76,7 @@ describe('a publisher', () => {
     ]);
     assert.equal(
       verification.summary,
-      'Unchanged. Published by "Example News", who is on publishers, and signed by "Attestream tests", who is on signers.',
+      'Unchanged. Published by "Example News", who is on publishers, and signed by "Attestream tests", who is on signers. There is no time-stamp and no revocation data.',
     );
   });
 
