@@ -165,7 +165,7 @@ describe('the recipes of docs/production.md', () => {
     for (const proxy of ['nginx', 'The first signed film']) assert.match(printed.get(proxy) ?? '', /"trusted"/, proxy);
     assert.match(printed.get('Start') ?? '', /"ready": true/);
     assert.match(printed.get('Start') ?? '', /attestream 700\nroot 640/);
-    assert.match(printed.get('Checks before the start') ?? '', /^ok +identity:/m);
+    assert.match(printed.get('Checks before the start') ?? '', /^ok +identity default:/m);
     assert.match(printed.get('Prometheus') ?? '', /^attestream_build_info/m);
     assert.match(printed.get('Upgrade, and the way back') ?? '', new RegExp(`^${RELEASE.version}$`, 'm'));
     // Two films were signed and verified before the copy.
