@@ -285,8 +285,9 @@ export class Jobs {
     return nodeStateOf(this.#parts);
   }
 
-  /** Takes note of identities that were replaced. */
+  /** Takes note of identities that were replaced: workers get the configuration in force, which says which files are protected. */
   async identitiesChanged(): Promise<void> {
+    this.#engine?.pool.useConfig(this.#config);
     await this.#engine?.scheduler.identitiesChanged();
   }
 

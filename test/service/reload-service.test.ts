@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import type { JobResultResponse } from '#contract/job.ts';
 import { startService } from '../../scripts/running-service.ts';
 import { testIdentity, writeIdentity } from '../support/manifests/test-identity.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-test('a running service signs with an identity once it was reloaded', async () => {
+test('a running service signs with an identity, and protects its files, once it was reloaded', async () => {
   const folder = temporaryFolder();
   const file = join(folder, 'service.toml');
   const section = (name: string, { certificatePath, privateKeyPath }: ReturnType<typeof writeIdentity>) =>
@@ -26,14 +27,16 @@ signer = { type = "pem", private_key_path = "${privateKeyPath}" }
     folder: join(folder, 'service'),
     settings: { SERVICE_CONFIG_PATH: file },
   });
-  const inputs = [{ type: 'local_file_path', path: new URL('../../samples/four-notes.mp3', import.meta.url).pathname }];
-  const sign = () =>
+  const sign = (path: string, identity: string) =>
     fetch(`${service.base}/v2/sync/c2pa/audio`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ inputs, params: { identity: 'sport' } }),
+      body: JSON.stringify({ inputs: [{ type: 'local_file_path', path }], params: { identity } }),
     });
-  assert.equal((await sign()).status, 400);
+  const sound = new URL('../../samples/four-notes.mp3', import.meta.url).pathname;
+  // A worker is idle with the configuration of the start.
+  assert.equal((await sign(sound, 'news')).status, 200);
+  assert.equal((await sign(sound, 'sport')).status, 400);
   writeFileSync(file, header + news + sport);
   const reloaded = await fetch(`${service.base}/v2/reload`, { method: 'POST' });
   const { identities } = (await reloaded.json()) as { identities: { name: string }[] };
@@ -41,6 +44,8 @@ signer = { type = "pem", private_key_path = "${privateKeyPath}" }
     identities.map(({ name }) => name),
     ['news', 'sport'],
   );
-  const { status, identity } = (await (await sign()).json()) as { status: string; identity: string };
-  assert.deepEqual([status, identity], ['succeeded', 'sport']);
+  const signed = (await (await sign(sound, 'sport')).json()) as JobResultResponse;
+  assert.deepEqual([signed.status, signed.identity], ['succeeded', 'sport']);
+  const key = (await (await sign(join(folder, 'sport/key.pem'), 'sport')).json()) as JobResultResponse;
+  assert.equal(key.results[0]?.error_details?.reason, 'SOURCE_PROTECTED');
 });
