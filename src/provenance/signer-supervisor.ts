@@ -9,6 +9,7 @@ import { itemAt } from '#errors/assert.ts';
 import { Child } from '#processes/child.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import type { Log } from '#telemetry/logger.ts';
+import { SIGNER_THREADS } from './identity/signers/device-key.ts';
 import {
   type KeyOrder,
   type KeyQuestion,
@@ -226,6 +227,7 @@ export class SignerSupervisor {
       limits: LIMITS,
       aws: keyKind === 'aws_kms',
       vendor: keyKind === 'pkcs11',
+      ...(keyKind === 'pkcs11' && { environment: { UV_THREADPOOL_SIZE: String(SIGNER_THREADS) } }),
       pipeCount: clients.length,
       onEvent: (event) => this.#take(event, child),
     });

@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { Semaphore } from '#concurrency/semaphore.ts';
 import type { Config } from '#config/config.ts';
@@ -16,6 +15,7 @@ import type { Log } from '#telemetry/logger.ts';
 import { checkCredential, hasEnded, logCredential, warnOfOutputs } from './check-identity.ts';
 import { Credential } from './credential.ts';
 import { idOf, isDevice, partsOf, requireOwnKeys, useOf } from './credential-uses.ts';
+import { forgetRefusedPins } from './identity/signers/pin-attempts.ts';
 import { type UsedCredential, watchExpiry } from './identity-expiry.ts';
 import { StapleStore } from './revocation/staple-store.ts';
 import { SignerSupervisor, type SigningProcess } from './signer-supervisor.ts';
@@ -176,7 +176,7 @@ export class Signers {
    */
   async reload(config: Config): Promise<void> {
     await this.#reloads.run(async () => {
-      await rm(signerStateDir(this.#options.config), { recursive: true, force: true });
+      await forgetRefusedPins(signerStateDir(this.#options.config));
       this.launcher.hide(identityPaths(config));
       await this.#apply(config, false);
     });

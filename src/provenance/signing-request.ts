@@ -3,7 +3,7 @@ import { AppError } from '#errors/app-error.ts';
 import { EXTENDED_KEY_USAGE } from './identity/certificate-profile.ts';
 import { algorithmsOfKey } from './identity/key-signer.ts';
 import type { DeviceAlgorithm, DeviceSettings } from './identity/signers/device-key.ts';
-import { signerStateDir, withDeviceKey } from './identity/signers/open-signer.ts';
+import { withDeviceKey } from './identity/signers/open-signer.ts';
 import { hashOf } from './identity/signers/signature-forms.ts';
 import type { RequestKey } from './identity/x509.ts';
 import type { SigningAlgorithm } from './signer.ts';
@@ -40,9 +40,9 @@ export async function makeSigningRequest({
 export function makeDeviceRequest(
   subject: Omit<SigningRequest, 'algorithm'>,
   { signer, algorithm }: { readonly signer: DeviceSettings; readonly algorithm?: SigningAlgorithm | undefined },
-  dataDir: string,
+  stateDir: string,
 ): Promise<{ readonly request: string; readonly algorithm: SigningAlgorithm }> {
-  return withDeviceKey(signer, signerStateDir(dataDir), async ({ publicKey, sign }) => {
+  return withDeviceKey(signer, stateDir, async ({ publicKey, sign }) => {
     const possible = algorithmsOfKey(publicKey);
     const chosen = algorithm ?? possible[0];
     if (chosen === undefined || !possible.includes(chosen)) {

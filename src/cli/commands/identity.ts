@@ -2,7 +2,7 @@ import { rm, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Config } from '#config/config.ts';
-import { defaultIdentityOf, type IdentitySettings, identitiesOf } from '#config/identities.ts';
+import { defaultIdentityOf, type IdentitySettings, identitiesOf, signerStateDir } from '#config/identities.ts';
 import { isSystemError, problemOf } from '#errors/system-problem.ts';
 import type { IdentityFiles } from '#provenance/identity-files.ts';
 import { SIGNING_ALGORITHMS } from '#provenance/signer.ts';
@@ -92,7 +92,7 @@ async function requestOfDevice(name: string, options: RequestOptions, command: C
     );
   }
   const { makeDeviceRequest } = await import('#provenance/signing-request.ts');
-  const made = await makeDeviceRequest(options, { signer, algorithm }, config.jobs.data_dir);
+  const made = await makeDeviceRequest(options, { signer, algorithm }, signerStateDir(config));
   const { csr } = options;
   await writeNew(csr, made.request, 0o644, command);
   const terminal = new Terminal(options);

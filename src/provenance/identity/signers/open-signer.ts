@@ -1,5 +1,4 @@
 import type { KeyObject } from 'node:crypto';
-import { join } from 'node:path';
 import { raceAbort } from '#concurrency/race-abort.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Signer, SigningAlgorithm } from '../../signer.ts';
@@ -9,11 +8,6 @@ import { isSignatureOf } from './signature-forms.ts';
 
 /** Bounds the opening of a key, and each signature with its retries. */
 const TIMEOUT_MS = 30_000;
-
-/** Returns the folder of records of refused PINs, which all signers of a host share. */
-export function signerStateDir(dataDir: string): string {
-  return join(dataDir, 'signers');
-}
 
 /** What a signer needs beside the settings of its key. */
 export interface OpeningContext {
