@@ -48,7 +48,7 @@ export async function credentialIn(
   const signer =
     type === 'pem'
       ? { type, private_key_path: privateKeyPath }
-      : { type, url: 'https://device.example.com', key: privateKeyPath, socket_path: state };
+      : { type, key: privateKeyPath, socket_path: state };
   return {
     settings: { certificate_path: certificatePath, signer },
     identity,
