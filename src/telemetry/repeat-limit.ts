@@ -5,43 +5,57 @@ const INTERVAL_MS = 60_000;
 
 type Level = 'warn' | 'error';
 
+interface Line {
+  readonly level: Level;
+  readonly fields: object;
+  readonly message: string;
+}
+
+/** Lines of a cause that were held back. */
 interface Repeats {
-  count: number;
-  last: { readonly level: Level; readonly fields: object; readonly message: string };
+  readonly count: number;
+  readonly firstAt: Date;
+  readonly lastAt: Date;
+  readonly last: Line;
 }
 
 /**
  * Limits warnings and errors of the same cause to one line in each interval, however many inputs and requests meet it. The first
- * is written at once; the others of an interval are written at its end as one line, the last of them with `repeats`, their number.
+ * is written at once; the others of an interval are written at its end as one line, the last of them with `repeats`, their number,
+ * and from when to when they came: the cause may be over by then.
  * One that names a job is kept in the log as `info`; requests have lines of their own. Lines without a known cause are not limited.
  */
 export function limitRepeats(log: Log, intervalMs: number = INTERVAL_MS): Log {
-  const open = new Map<string, Repeats>();
+  /** By cause; null until the first repeat. */
+  const open = new Map<string, Repeats | null>();
 
   const writeAt = (level: Level) => (fields: object, message: string) => {
     const cause = causeOf(fields, message);
     if (cause === null) return log[level](fields, message);
     const repeats = open.get(cause);
-    const last = { level, fields, message };
-    if (repeats !== undefined) {
-      repeats.count += 1;
-      repeats.last = last;
-      if ('job_id' in fields) log.info(fields, message);
-      return;
+    if (repeats === undefined) {
+      log[level](fields, message);
+      return begin(cause);
     }
-    log[level](fields, message);
-    begin(cause, last);
+    const lastAt = new Date();
+    const { count, firstAt } = repeats ?? { count: 0, firstAt: lastAt };
+    open.set(cause, { count: count + 1, firstAt, lastAt, last: { level, fields, message } });
+    if ('job_id' in fields) log.info(fields, message);
   };
-  const begin = (cause: string, last: Repeats['last']): void => {
-    open.set(cause, { count: 0, last });
+  const begin = (cause: string): void => {
+    open.set(cause, null);
     setTimeout(() => end(cause), intervalMs).unref();
   };
   const end = (cause: string): void => {
-    const { count, last } = open.get(cause) ?? {};
+    const repeats = open.get(cause);
     open.delete(cause);
-    if (last === undefined || count === undefined || count === 0) return;
-    log[last.level]({ ...last.fields, repeats: count }, last.message);
-    begin(cause, last);
+    if (repeats == null) return;
+    const { count, firstAt, lastAt, last } = repeats;
+    log[last.level](
+      { ...last.fields, repeats: count, first_at: firstAt, last_at: lastAt },
+      `repeated: ${last.message}`,
+    );
+    begin(cause);
   };
   return { info: (fields, message) => log.info(fields, message), warn: writeAt('warn'), error: writeAt('error') };
 }

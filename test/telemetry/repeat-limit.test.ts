@@ -9,7 +9,7 @@ const AWAY = { err: new AppError('DATABASE_UNREACHABLE', { address: 'db:5432', p
 describe('warnings and errors of the same cause', () => {
   beforeEach(() => {
     mock.timers.reset();
-    mock.timers.enable({ apis: ['setTimeout'] });
+    mock.timers.enable({ apis: ['setTimeout', 'Date'] });
   });
 
   test('are one line a minute, with their number, whatever they could not do', () => {
@@ -24,6 +24,21 @@ describe('warnings and errors of the same cause', () => {
     }
     const repeats = log.lines.map(({ fields }) => ('repeats' in fields ? fields.repeats : 'first'));
     assert.deepEqual(repeats, ['first', 99, 100, 100]);
+  });
+
+  test('tell from when to when they came in a line that does not look new, which is written when they may be over', () => {
+    const log = keptLog();
+    const limited = limitRepeats(log);
+    limited.error(AWAY, 'the job store could not be written');
+    for (let times = 0; times < 2; times += 1) {
+      mock.timers.tick(10_000);
+      limited.error(AWAY, 'the job store could not be written');
+    }
+    mock.timers.tick(40_000);
+    const [, line] = log.lines;
+    assert.equal(line?.message, 'repeated: the job store could not be written');
+    const times = { first_at: new Date(10_000), last_at: new Date(20_000) };
+    assert.deepEqual(line.fields, { ...AWAY, repeats: 2, ...times });
   });
 
   test('are written at once again after a minute without any', () => {
