@@ -60,8 +60,9 @@ export function limitRepeats(log: Log, intervalMs: number = INTERVAL_MS): Log {
   return { info: (fields, message) => log.info(fields, message), warn: writeAt('warn'), error: writeAt('error') };
 }
 
-/** Returns the name of what is at fault for a line; null where it has none, such as a bug. */
+/** Returns the name of what is at fault for a line; null where it has none, such as a bug, or is a line of an `OutageLog`. */
 function causeOf(fields: object, message: string): string | null {
+  if ('since' in fields) return null;
   const { err, reason, dependency, receiver, exit_cause: exitCause } = fields as Readonly<Record<string, unknown>>;
   // Failures for want of the same thing have one cause together.
   if (err instanceof AppError) return err.isOperational ? err.reason : null;

@@ -2,6 +2,7 @@ import { type Backoff, backoffMs } from '#concurrency/retry.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import type { DependencyKind } from '#errors/entry.ts';
 import type { Log } from '#telemetry/logger.ts';
+import { OutageLog, type OutageTexts } from '#telemetry/outage-log.ts';
 import { causesOf, type DependencyProbes, dependencyOf, shownIdOf } from '../dependencies.ts';
 
 /** Pauses between probes of a dependency that is away. */
@@ -20,9 +21,6 @@ const MIN_RESERVED_PAUSE_MS = 1_000;
 
 /** The pause of an input whose operation this release does not have, in which another node can take it. */
 const HAND_OVER_PAUSE_MS = 2_000;
-
-/** The interval in which an outage that goes on is logged again, in milliseconds. */
-const REPORT_INTERVAL_MS = 60_000;
 
 /** A dependency that is away. */
 export interface Outage {
@@ -46,8 +44,6 @@ interface OpenOutage extends Outage {
   allowed: number;
   /** Probes and trials that failed. */
   failures: number;
-  /** By the monotonic clock. */
-  reportedAtMs: number;
   timer: NodeJS.Timeout | undefined;
 }
 
@@ -70,6 +66,7 @@ interface OutagesOptions {
  */
 export class Outages {
   readonly #options: OutagesOptions;
+  readonly #log: OutageLog;
   readonly #open = new Map<string, OpenOutage>();
   /** Disks on which an input did not fit, and none has been written since. */
   readonly #unfit = new Set<string>();
@@ -77,6 +74,7 @@ export class Outages {
 
   constructor(options: OutagesOptions) {
     this.#options = options;
+    this.#log = new OutageLog(options.log, TEXTS);
   }
 
   /** Returns the outages, in the order in which they began, until the first input succeeds. */
@@ -123,7 +121,7 @@ export class Outages {
       this.#unfit.delete(dependency);
       const outage = this.#open.get(dependency);
       if (outage === undefined || outage.allowed === 0) continue;
-      if (outage.allowed === 1) this.#logEnd(outage);
+      if (outage.allowed === 1) this.#log.works(shownIdOf(dependency));
       outage.allowed *= 2;
       if (outage.allowed > MAX_TRIALS) this.#open.delete(dependency);
       this.#options.changed();
@@ -162,6 +160,7 @@ export class Outages {
 
   stop(): void {
     this.#isStopped = true;
+    this.#log.stop();
     for (const { timer } of this.#open.values()) clearTimeout(timer);
   }
 
@@ -190,9 +189,11 @@ export class Outages {
   /** Begins an outage that no input met, or takes over one that an input met. It lasts until it is withdrawn. */
   declare(dependency: string, error: AppError): void {
     const known = this.#open.get(dependency);
-    if (known?.isDeclared) return this.#report(known, error.message);
-    clearTimeout(known?.timer);
-    this.#open.set(dependency, this.#opened(dependency, error, { isDeclared: true }));
+    if (known?.isDeclared !== true) {
+      clearTimeout(known?.timer);
+      this.#open.set(dependency, openOutage(dependency, error, true));
+    }
+    this.#log.away(shownIdOf(dependency), error.reason, error.message);
   }
 
   /** Ends an outage. */
@@ -201,29 +202,17 @@ export class Outages {
     if (outage === undefined) return;
     clearTimeout(outage.timer);
     this.#open.delete(dependency);
-    this.#logEnd(outage);
+    this.#log.works(shownIdOf(dependency));
     this.#options.changed();
-  }
-
-  #logEnd({ dependency, sinceMs }: Outage): void {
-    this.#options.log.info({ dependency: shownIdOf(dependency), ms: Date.now() - sinceMs }, 'a dependency works again');
-  }
-
-  #opened(dependency: string, error: AppError, { isDeclared }: Pick<Outage, 'isDeclared'>): OpenOutage {
-    this.#options.log.warn({ dependency: shownIdOf(dependency), reason: error.reason, problem: error.message }, BEGUN);
-    return {
-      ...{ dependency, error: error.toData(), sinceMs: Date.now(), allowed: 0, failures: 0, isDeclared },
-      ...{ reportedAtMs: performance.now(), timer: undefined },
-    };
   }
 
   /** Begins an outage, or goes back to probing where it had seemed to be over. */
   #begin(dependency: string, error: AppError): Meeting {
     const known = this.#open.get(dependency);
     if (known === undefined || known.allowed > 1) {
-      const outage = this.#opened(dependency, error, { isDeclared: false });
+      const outage = openOutage(dependency, error, false);
       this.#open.set(dependency, outage);
-      this.#probeLater(outage);
+      this.#goOn(outage, error.message);
     } else if (known.allowed > 0) {
       known.allowed = 0;
       this.#goOn(known, error.message);
@@ -243,26 +232,18 @@ export class Outages {
 
   async #probe(outage: OpenOutage): Promise<void> {
     const problem = await this.#problemOf(outage.dependency);
-    if (problem === null) outage.allowed = 1;
-    else this.#goOn(outage, problem);
+    if (problem === null) {
+      outage.allowed = 1;
+      this.#log.works(shownIdOf(outage.dependency), { isUsed: false });
+    } else this.#goOn(outage, problem);
     // Also where it goes on: inputs that have waited for too long fail.
     this.#options.changed();
   }
 
-  /** Probes again after a probe, or the input that went first, met a problem. */
+  /** Probes later, because a probe, or an input that went first, met a problem. */
   #goOn(outage: OpenOutage, problem: string): void {
-    this.#report(outage, problem);
+    this.#log.away(shownIdOf(outage.dependency), outage.error.reason, problem);
     this.#probeLater(outage);
-  }
-
-  #report(outage: OpenOutage, problem: string): void {
-    const { dependency, error, sinceMs } = outage;
-    if (performance.now() - outage.reportedAtMs < REPORT_INTERVAL_MS) return;
-    outage.reportedAtMs = performance.now();
-    this.#options.log.warn(
-      { dependency: shownIdOf(dependency), reason: error.reason, problem, since: new Date(sinceMs) },
-      GOES_ON,
-    );
   }
 
   /** A dependency of another release cannot be probed: inputs try it. */
@@ -270,6 +251,11 @@ export class Outages {
     const dependency = dependencyOf(id);
     return dependency === null ? null : await this.#options.probes.problemOf(dependency);
   }
+}
+
+function openOutage(dependency: string, error: AppError, isDeclared: boolean): OpenOutage {
+  const data = error.toData();
+  return { dependency, error: data, sinceMs: Date.now(), allowed: 0, failures: 0, isDeclared, timer: undefined };
 }
 
 const BUCKETS: ReadonlySet<DependencyKind> = new Set(['input_bucket', 'output_bucket']);
@@ -284,5 +270,9 @@ function fitsAlone({ details }: AppError): boolean {
 /** Nothing is held back any more when more inputs than this could try at once. */
 const MAX_TRIALS = 8;
 
-const BEGUN = 'a dependency is away: inputs that need it wait, and it is probed';
-const GOES_ON = 'a dependency is still away';
+const TEXTS: OutageTexts = {
+  level: 'warn',
+  begins: 'a dependency is away: inputs that need it wait, and it is probed',
+  goesOn: 'a dependency is still away',
+  ends: 'a dependency works again',
+};
