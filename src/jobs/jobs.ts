@@ -260,7 +260,7 @@ export class Jobs {
   async healthy(): Promise<boolean> {
     if (this.#engine === null || this.#stopping) return false;
     const { probe, scheduler } = this.#engine;
-    return scheduler.storeWorks && (await probe.works());
+    return scheduler.persistence.works && (await probe.works());
   }
 
   /**
@@ -368,7 +368,7 @@ export class Jobs {
       scheduler,
       listFeed: new ListFeed(async (since, limit) => this.#asNow(await store.recentJobs(since, limit))),
       storeState: new StoreStateReader(store, () => scheduler.outages),
-      probe: new StoreProbe(() => store.probeWrite(), log),
+      probe: new StoreProbe(() => store.probeWrite(), scheduler.persistence),
       pruning: new Pruning(store, config.jobs.retention_hours, log),
       closeStore: () => engine.close(),
     };

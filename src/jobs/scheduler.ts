@@ -71,9 +71,9 @@ export interface SchedulerOptions extends SlotBounds {
 export class Scheduler {
   /** Counts waiting inputs, as far as this process knows. */
   readonly capacity: QueueCapacity;
+  readonly persistence: Persistence;
   readonly #options: SchedulerOptions;
   readonly #queue: JobQueue;
-  readonly #persistence: Persistence;
   readonly #requests: RequestCache;
   readonly #outputPaths: OutputPathRegistries;
   readonly #outages: Outages;
@@ -103,7 +103,7 @@ export class Scheduler {
     this.#options = options;
     this.#queue = queue;
     this.capacity = new QueueCapacity(options.capacity, options.callers);
-    this.#persistence = new Persistence(log, this.#stopping.signal);
+    this.persistence = new Persistence(log, this.#stopping.signal);
     this.#requests = new RequestCache((jobId) => store.requestOfJob(jobId));
     this.#outputPaths = new OutputPathRegistries(store, log, queue.isShared);
     const { identities: own, defaultIdentity } = options;
@@ -134,11 +134,6 @@ export class Scheduler {
     }, RENEWAL_INTERVAL_MS).unref();
     void this.#followEvents();
     this.#fillSlots();
-  }
-
-  /** False when the last write to the store failed. */
-  get storeWorks(): boolean {
-    return this.#persistence.works;
   }
 
   /** The dependencies that are away, as far as this process knows. */
@@ -226,7 +221,7 @@ export class Scheduler {
     const workEvents = this.#workEvents;
     this.#leases += 1;
     this.#requested += count;
-    const leased = await this.#persistence.write(() => this.#queue.lease(request));
+    const leased = await this.persistence.write(() => this.#queue.lease(request));
     this.#leases -= 1;
     this.#requested -= count;
     for (const report of leased?.finishedJobs ?? []) this.jobFinished(report);
@@ -263,7 +258,7 @@ export class Scheduler {
     run.awaitsSignature = false;
     // The slot is free before the end is committed, so that the start of the next input shares the commit.
     this.#freeSlot(run);
-    const handedIn = await this.#persistence.write(() =>
+    const handedIn = await this.persistence.write(() =>
       'reason' in end ? this.#queue.release([end]) : this.#queue.finish([end]),
     );
     this.#runs.delete(run);
@@ -286,7 +281,7 @@ export class Scheduler {
   }
 
   #requestOf(jobId: string): Promise<JobRequest | null | undefined> {
-    return this.#persistence.write(() => this.#requests.of(jobId));
+    return this.persistence.write(() => this.#requests.of(jobId));
   }
 
   /** Frees the slot of an input that waits for a signature. */
@@ -338,9 +333,11 @@ export class Scheduler {
       const { lost, cancelledJobs } = await this.#queue.renew(running);
       for (const lease of lost) this.#stopLost(lease);
       for (const jobId of cancelledJobs) for (const run of this.#runsOf(jobId)) run.cancel();
-      if (this.#queue.isShared) await this.#recount.freshValue();
+      if (!this.#queue.isShared) return;
+      this.persistence.succeeded();
+      await this.#recount.freshValue();
     } catch (error) {
-      this.#options.log.warn({ err: error }, 'the heartbeat of this node could not be written');
+      this.persistence.failed(error, 'the heartbeat of this node could not be written');
     }
   }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { truncate, writeFile } from 'node:fs/promises';
+import { readFile, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -56,6 +56,8 @@ test('a full data disk refuses jobs for now, and costs none that was accepted, s
     assert.equal(job.status, 'succeeded', JSON.stringify(job.results));
   }
   await until(async () => (await healthOf(service)) === 200);
+  const log = await readFile(service.logPath, 'utf8');
+  assert.match(log, /the job store is away: nothing is accepted or recorded.*the job store works again/s);
   await service.runSync('/v2/sync/c2pa/audio', requestFor(local));
 });
 

@@ -105,18 +105,24 @@ const PROBE_INTERVAL_MS = 1_000;
 /** The bound on a write, in milliseconds; then the store counts as unreachable. */
 const PROBE_TIMEOUT_MS = 5_000;
 
+/** Takes note of writes. */
+export interface WriteOutcomes {
+  succeeded(): void;
+  failed(error: unknown, text: string): void;
+}
+
 /** Checks by a write that the store can be written. A read would succeed on a full disk. */
 export class StoreProbe {
   readonly #write: () => Promise<void>;
-  readonly #log: Log;
+  readonly #outcomes: WriteOutcomes;
   #works = true;
   #dueAtMs = 0;
   #probing: Promise<boolean> | null = null;
   #writing: Promise<boolean> | null = null;
 
-  constructor(write: () => Promise<void>, log: Log) {
+  constructor(write: () => Promise<void>, outcomes: WriteOutcomes) {
     this.#write = write;
-    this.#log = log;
+    this.#outcomes = outcomes;
   }
 
   /** Returns true when the store could be written at most `PROBE_INTERVAL_MS` ago. Never rejects. */
@@ -144,9 +150,10 @@ export class StoreProbe {
   async #tryWrite(): Promise<boolean> {
     try {
       await this.#write();
+      this.#outcomes.succeeded();
       return true;
     } catch (error) {
-      if (this.#works) this.#log.error({ err: error }, 'the job store cannot be written');
+      this.#outcomes.failed(error, 'the job store could not be written');
       return false;
     }
   }

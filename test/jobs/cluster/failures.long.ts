@@ -7,8 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { AppError } from '#errors/app-error.ts';
 import { MAX_EXTRA_SLOTS } from '#jobs/scheduling/slots.ts';
+import { limitRepeats } from '#telemetry/repeat-limit.ts';
 import { createJobsDatabase } from '../../support/jobs/jobs-database.ts';
-import { ended, HANG_MS, nodeConfig, scripts, startedJobs, until } from '../../support/jobs/test-jobs.ts';
+import { ended, HANG_MS, keptLog, nodeConfig, scripts, startedJobs, until } from '../../support/jobs/test-jobs.ts';
 import { startPostgres } from '../../support/servers/postgres-server.ts';
 import { startProxy } from '../../support/servers/unreliable-proxy.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
@@ -97,13 +98,17 @@ describe('a node that is lost', { concurrency: true }, () => {
 describe('a database that is lost', () => {
   test('by a restart costs nothing, and is told of meanwhile', async (t) => {
     const url = await createJobsDatabase(server);
-    const jobs = await startedJobs(t, { config: nodeConfig(temporaryFolder(), url) });
+    const kept = keptLog();
+    const jobs = await startedJobs(t, { config: nodeConfig(temporaryFolder(), url), log: limitRepeats(kept) });
     const log = join(folder, 'restart.log');
     const submitted = await Promise.all(
       Array.from({ length: 5 }, () => jobs.submit(scripts(Array(6).fill(`sleep 40; deliver ${log}`)))),
     );
     await until(async () => (await linesOf(log)).length > 3);
     await server.crash();
+    const storeLines = () =>
+      kept.lines.filter(({ message }) => message.startsWith('the job store ')).map(({ message }) => message);
+    await until(() => storeLines().length === 1);
     await until(async () => !(await jobs.healthy()));
     const refusal = await jobs.submit(scripts(['progress 1'])).catch((error: unknown) => error);
     assert(refusal instanceof AppError, String(refusal));
@@ -115,6 +120,10 @@ describe('a database that is lost', () => {
       assert.equal(job.status, 'succeeded', JSON.stringify(job.results));
     }
     await until(() => jobs.healthy());
+    assert.deepEqual(storeLines(), [
+      'the job store is away: nothing is accepted or recorded',
+      'the job store works again',
+    ]);
     assert.equal((await ended(jobs, (await jobs.submit(scripts(['progress 1']))).job_id)).status, 'succeeded');
   });
 
