@@ -25,6 +25,13 @@ test('errors of outages do not ask for what the service does by itself', () => {
   for (const line of lines) assert.doesNotMatch(line, /submit|again later/i);
 });
 
+test('errors of a full disk, which are shown until it has space again, do not say how much was free', () => {
+  for (const reason of ['OUTPUT_DISK_FULL', 'SCRATCH_FULL'] as const) {
+    const { message } = new AppError(reason, { path: '/out', neededBytes: 2, freeBytes: 4_711, reservedBytes: 4_711 });
+    assert.doesNotMatch(message, /4711/);
+  }
+});
+
 /** Outages of dependencies, of which `away` says which are away. */
 function outagesOf(away: ReadonlySet<string>, log: Log = NO_LOG) {
   const probed: string[] = [];

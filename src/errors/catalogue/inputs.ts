@@ -217,8 +217,8 @@ export const inputErrors = {
   ),
   SCRATCH_FULL: entry<{ path: string; neededBytes: number; freeBytes: number; reservedBytes: number }>(
     'PROCESSING_FAILED',
-    ({ path, neededBytes, freeBytes, reservedBytes }) =>
-      `The input has to lie on the host of the service while it is worked on, which takes ${neededBytes} bytes and 1 MiB to spare, and there are ${freeBytes} free at "${path}", of which ${reservedBytes} are reserved for other inputs. The operator frees disk space, or moves jobs.scratch_dir.`,
+    ({ path, neededBytes }) =>
+      `The input has to lie on the host of the service while it is worked on, which takes ${neededBytes} bytes and 1 MiB to spare, and these are not free at "${path}" beside what is reserved for other inputs. The operator frees disk space, or moves jobs.scratch_dir.`,
     {
       class: 'outage',
       dependencies: ['scratch_folder'],

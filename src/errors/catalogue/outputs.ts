@@ -69,8 +69,8 @@ export const placementErrors = {
   ),
   OUTPUT_DISK_FULL: entry<{ path: string; neededBytes: number; freeBytes: number; reservedBytes: number }>(
     'PROCESSING_FAILED',
-    ({ path, neededBytes, freeBytes, reservedBytes }) =>
-      `"${path}" needs ${neededBytes} bytes and 1 MiB to spare, and its file system has ${freeBytes} free, of which ${reservedBytes} are reserved for other outputs. The operator frees disk space.`,
+    ({ path, neededBytes }) =>
+      `"${path}" needs ${neededBytes} bytes and 1 MiB to spare, which its file system does not have beside what is reserved for other outputs. The operator frees disk space.`,
     { class: 'outage', dependencies: ['output_folder'] },
   ),
   FOLDER_HANGS: entry<{ problem: string }>(
