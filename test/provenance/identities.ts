@@ -46,9 +46,7 @@ export async function credentialIn(
   chmodSync(privateKeyPath, 0o600);
   const state = join(own, 'state');
   const signer =
-    type === 'pem'
-      ? { type, private_key_path: privateKeyPath }
-      : { type, key: privateKeyPath, socket_path: state };
+    type === 'pem' ? { type, private_key_path: privateKeyPath } : { type, key: privateKeyPath, socket_path: state };
   return {
     settings: { certificate_path: certificatePath, signer },
     identity,
