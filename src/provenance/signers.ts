@@ -343,7 +343,7 @@ export class Signers {
     credential.putAway(away);
     const { identity, role } = useOf(credential, this.#settings);
     const fields = { identity, role, dependency: `signer:${identity}`, reason: away.reason, problem: away.message };
-    this.#options.log.error(fields, 'the signing identity cannot be used now, and is tried again');
+    this.#options.log.error(fields, 'the signing identity cannot be used now');
   }
 
   #tellOfRefusal(credential: Credential, { message: problem }: Error): void {

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createPublicKey } from 'node:crypto';
+import { renameSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import pkcs11js from 'pkcs11js';
@@ -94,6 +96,23 @@ describe('a token', () => {
     const signer = await open('es256');
     closeSessions();
     await Promise.all([1, 2, 3].map((byte) => signer.sign(Buffer.from([byte]))));
+  });
+
+  test('that was away is used again, by a signer from before and by a new one', async () => {
+    const signer = await open('es256');
+    const [tokens, elsewhere] = [join(token.folder, 'tokens'), join(token.folder, 'elsewhere')];
+    renameSync(tokens, elsewhere);
+    await assert.rejects(signer.sign(Buffer.alloc(1)), reasonOf('SIGNER_AWAY'));
+    await assert.rejects(open('es384'), reasonOf('SIGNER_AWAY'));
+    renameSync(elsewhere, tokens);
+    await signer.sign(Buffer.alloc(1));
+    await (await open('es384')).sign(Buffer.alloc(1));
+  });
+
+  test('that is away when its module is loaded is an outage', () => {
+    const program = fileURLToPath(new URL('returning-signer.ts', import.meta.url));
+    const { stdout, stderr } = spawnSync(process.execPath, [program], { encoding: 'utf8' });
+    assert.equal(stdout, 'SIGNER_AWAY\nsigned\n', stderr);
   });
 
   test('is away while its module reports errors', async () => {

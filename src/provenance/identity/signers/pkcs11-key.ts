@@ -1,22 +1,13 @@
 import type { KeyObject } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import type { Mechanism, PKCS11 } from 'pkcs11js';
+import type { Mechanism } from 'pkcs11js';
 import { Semaphore } from '#concurrency/semaphore.ts';
 import { AppError } from '#errors/app-error.ts';
-import {
-  type DeviceAlgorithm,
-  type DeviceContext,
-  type DeviceKey,
-  type SettingsOf,
-  SIGNER_THREADS,
-} from './device-key.ts';
-import { isSessionLost, nameOf, problemOfModule } from './pkcs11-problems.ts';
+import type { DeviceAlgorithm, DeviceContext, DeviceKey, SettingsOf } from './device-key.ts';
+import { loadModule, type Pkcs11Module } from './pkcs11-module.ts';
+import { isLost, problemOfModule } from './pkcs11-problems.ts';
 import { readTokenPublicKey } from './pkcs11-public-key.ts';
 import { type KeySession, OBJECT_CLASS, Pkcs11Token } from './pkcs11-token.ts';
 import { digest, hashOf } from './signature-forms.ts';
-
-/** Sessions that sign at once. Each occupies a thread meanwhile; the others read files, resolve names and verify. */
-const MAX_SESSIONS = SIGNER_THREADS - 8;
 
 /** Larger than any signature of these algorithms. */
 const MAX_SIGNATURE_BYTES = 2048;
@@ -27,23 +18,25 @@ export async function openPkcs11Key(
   { stateDir, timeoutMs }: Pick<DeviceContext, 'stateDir' | 'timeoutMs'>,
 ): Promise<DeviceKey> {
   const module = await loadModule(settings.module);
-  return new Pkcs11Key(module, new Pkcs11Token(module, settings, stateDir), settings.key, timeoutMs);
+  return new Pkcs11Key(module, new Pkcs11Token(module.functions, settings, stateDir), settings.key, timeoutMs);
 }
 
 class Pkcs11Key implements DeviceKey {
   readonly key: string;
   readonly device: string;
-  readonly #module: PKCS11;
+  readonly #module: Pkcs11Module;
   readonly #token: Pkcs11Token;
   readonly #timeoutMs: number;
-  readonly #limit = new Semaphore(MAX_SESSIONS);
   readonly #opening = new Semaphore(1);
   #idle: KeySession[] = [];
+  /** The generation of the module that the idle sessions are of. */
+  #generation: number;
 
-  constructor(module: PKCS11, token: Pkcs11Token, key: string, timeoutMs: number) {
+  constructor(module: Pkcs11Module, token: Pkcs11Token, key: string, timeoutMs: number) {
     this.key = key;
     this.device = token.device;
     this.#module = module;
+    this.#generation = module.generation;
     this.#token = token;
     this.#timeoutMs = timeoutMs;
   }
@@ -51,7 +44,7 @@ class Pkcs11Key implements DeviceKey {
   readPublicKey(signal: AbortSignal): Promise<KeyObject> {
     return this.#withSession('', signal, async ({ session }) => {
       const handle = this.#token.findObject(session, OBJECT_CLASS.publicKey);
-      return readTokenPublicKey(this.#module, session, handle);
+      return readTokenPublicKey(this.#module.functions, session, handle);
     });
   }
 
@@ -61,45 +54,48 @@ class Pkcs11Key implements DeviceKey {
       if (keyType !== KEY_TYPES[algorithm.slice(0, 2)]) {
         throw new AppError('SIGNER_KEY_MISMATCH', { key: this.key, device: this.device });
       }
-      this.#module.C_SignInit(session, mechanism, key);
-      return this.#bound(this.#module.C_SignAsync(session, input, Buffer.alloc(MAX_SIGNATURE_BYTES)));
+      const { functions } = this.#module;
+      functions.C_SignInit(session, mechanism, key);
+      return this.#bound(functions.C_SignAsync(session, input, Buffer.alloc(MAX_SIGNATURE_BYTES)));
     });
   }
 
   async close(): Promise<void> {
-    this.#drop();
+    for (const open of this.#idleNow().splice(0)) this.#close(open);
   }
 
-  /** Runs a task with a session of its own; once more with a new one where the device has closed it. */
+  /** Runs a task with a session of its own; once more, with a module that was initialized again, where the device was away. */
   async #withSession<T>(algorithm: string, signal: AbortSignal, task: (open: KeySession) => Promise<T>): Promise<T> {
-    // The permit is held until the module returns, whoever still waits for it.
-    return this.#limit.run(
-      async () => {
-        try {
-          return await this.#once(task);
-        } catch (error) {
-          if (!isSessionLost(error)) throw problemOfModule(error, this.device, algorithm);
-          this.#drop();
-          return await this.#once(task).catch((again: unknown) => {
-            throw problemOfModule(again, this.device, algorithm);
-          });
-        }
-      },
-      1,
-      signal,
-    );
+    const { generation } = this.#module;
+    try {
+      return await this.#once(task, signal).catch(async (error: unknown) => {
+        if (!isLost(error)) throw error;
+        await this.#module.restart(generation, signal);
+        return this.#once(task, signal);
+      });
+    } catch (error) {
+      throw problemOfModule(error, this.device, algorithm);
+    }
   }
 
-  async #once<T>(task: (open: KeySession) => Promise<T>): Promise<T> {
-    const open = this.#idle.pop() ?? (await this.#opening.run(() => this.#token.openSession()));
-    try {
-      const result = await task(open);
-      this.#idle.push(open);
-      return result;
-    } catch (error) {
-      this.#close(open);
-      throw error;
-    }
+  #once<T>(task: (open: KeySession) => Promise<T>, signal: AbortSignal): Promise<T> {
+    return this.#module.run(async () => {
+      const open = this.#idleNow().pop() ?? (await this.#opening.run(() => this.#token.openSession()));
+      try {
+        const result = await task(open);
+        this.#idle.push(open);
+        return result;
+      } catch (error) {
+        this.#close(open);
+        throw error;
+      }
+    }, signal);
+  }
+
+  #idleNow(): KeySession[] {
+    if (this.#generation !== this.#module.generation) this.#idle = [];
+    this.#generation = this.#module.generation;
+    return this.#idle;
   }
 
   /**
@@ -115,13 +111,9 @@ class Pkcs11Key implements DeviceKey {
     }
   }
 
-  #drop(): void {
-    for (const open of this.#idle.splice(0)) this.#close(open);
-  }
-
   #close({ session }: KeySession): void {
     try {
-      this.#module.C_CloseSession(session);
+      this.#module.functions.C_CloseSession(session);
     } catch {
       // The device has closed it.
     }
@@ -151,31 +143,4 @@ function signingInput(data: Uint8Array, algorithm: DeviceAlgorithm): { mechanism
   if (algorithm.startsWith('es')) return { mechanism: { mechanism: CKM_ECDSA }, input };
   const parameter = { type: CK_PARAMS_RSA_PSS, hashAlg, mgf, saltLen };
   return { mechanism: { mechanism: CKM_RSA_PKCS_PSS, parameter }, input };
-}
-
-const CKF_OS_LOCKING_OK = 0x2;
-
-async function loadModule(path: string): Promise<PKCS11> {
-  const { PKCS11: Module } = await loadPackage();
-  if (!existsSync(path)) throw new AppError('SIGNER_MODULE_UNUSABLE', { module: path, problem: 'it does not exist' });
-  const module = new Module();
-  try {
-    module.load(path);
-    // Without this flag, modules take it that one thread alone calls them.
-    module.C_Initialize({ flags: CKF_OS_LOCKING_OK });
-  } catch (cause) {
-    const name = nameOf(cause);
-    if (name === 'CKR_CRYPTOKI_ALREADY_INITIALIZED') return module;
-    const problem = name.startsWith('CKR_') ? `it reported ${name}` : 'it is no PKCS #11 library for this system';
-    throw new AppError('SIGNER_MODULE_UNUSABLE', { module: path, problem }, { cause });
-  }
-  return module;
-}
-
-async function loadPackage(): Promise<typeof import('pkcs11js')> {
-  try {
-    return (await import('pkcs11js')).default;
-  } catch (cause) {
-    throw new AppError('PKCS11JS_NOT_BUILT', {}, { cause });
-  }
 }

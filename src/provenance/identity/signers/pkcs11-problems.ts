@@ -1,7 +1,9 @@
 import { AppError } from '#errors/app-error.ts';
 
-/** Return values of PKCS #11 (version 2.40, §11.1) which say that a session, or all of them, must be opened again. */
+/** Return values of PKCS #11 (version 2.40, §11.1) which say that the device was away, or has closed sessions. */
 const LOST: ReadonlySet<string> = new Set([
+  'CKR_CRYPTOKI_ALREADY_INITIALIZED',
+  'CKR_CRYPTOKI_NOT_INITIALIZED',
   'CKR_DEVICE_ERROR',
   'CKR_DEVICE_REMOVED',
   'CKR_FUNCTION_FAILED',
@@ -33,8 +35,9 @@ export function nameOf(error: unknown): string {
   return error instanceof Error ? (/CKR_\w+/.exec(error.message)?.[0] ?? error.name) : 'an unknown error';
 }
 
-export function isSessionLost(error: unknown): boolean {
-  return LOST.has(nameOf(error));
+/** Tells whether a module that is initialized again may work. */
+export function isLost(error: unknown): boolean {
+  return LOST.has(nameOf(error)) || (error instanceof AppError && error.reason === 'SIGNER_AWAY');
 }
 
 export function isPinWrong(error: unknown): boolean {
