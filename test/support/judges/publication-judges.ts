@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { blobOf, wasmReader } from '#provenance/reading/wasm-reader.ts';
+import { isOfTrust } from './file-judges.ts';
 
 /** Returns the findings of the WASM reader of the reference implementation on one fragment; none where it is valid. */
 export async function problemsOf(init: Uint8Array, fragment: Uint8Array): Promise<string[]> {
@@ -13,7 +14,7 @@ export async function problemsOf(init: Uint8Array, fragment: Uint8Array): Promis
     const reader = await WasmReader.fromBlobFragment('video/mp4', blobOf(init), blobOf(fragment));
     const report = JSON.parse(reader.json()) as { validation_state: string; validation_status?: { code: string }[] };
     const codes = (report.validation_status ?? []).map(({ code }) => code);
-    const problems = codes.filter((code) => code !== 'signingCredential.untrusted');
+    const problems = codes.filter((code) => !isOfTrust(code));
     return report.validation_state === 'Valid' ? problems : [report.validation_state, ...problems];
   } catch (error) {
     return [String(error)];

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { describe, type TestContext, test } from 'node:test';
+import { valueAt } from '#errors/assert.ts';
+import { SIGNING_ALGORITHMS } from '#provenance/signer.ts';
+import type { RunningService } from '../../scripts/running-service.ts';
+import { makeToken } from '../provenance/signers/softhsm.ts';
+import { until } from '../support/jobs/test-jobs.ts';
+import { testIdentity } from '../support/manifests/test-identity.ts';
+import { childrenOf, commandOf } from '../support/process-tree.ts';
+import { startPostgres } from '../support/servers/postgres-server.ts';
+import {
+  assertHolds,
+  assertSignedBy,
+  IdentityConfiguration,
+  outputsOf,
+  reload,
+  submitSounds,
+} from './device-service.ts';
+
+const identities = new Map(
+  await Promise.all(
+    SIGNING_ALGORITHMS.map(async (algorithm) => [algorithm, await testIdentity({ algorithm })] as const),
+  ),
+);
+const [news, sport, otherSport] = [await testIdentity(), valueAt(identities, 'es256'), await testIdentity()];
+const token = makeToken(Object.fromEntries([...identities].map(([label, { privateKey }]) => [label, privateKey])));
+const NEWS = { identity: news };
+const SPORT = { identity: sport, signer: token.settings('es256') };
+
+const ENGINES: Readonly<Record<string, (t: TestContext) => Promise<Readonly<Record<string, string>>>>> = {
+  'the embedded store': async () => ({}),
+  PostgreSQL: async (t) => ({ SERVICE__JOBS__DATABASE_URL: await (await startPostgres(t)).createDatabase() }),
+};
+
+async function started(
+  t: TestContext,
+  configuration: IdentityConfiguration,
+  settings?: Readonly<Record<string, string>>,
+): Promise<RunningService> {
+  const service = await configuration.start(settings);
+  t.after(() => service.stop());
+  return service;
+}
+
+/** Returns the process of the only device. */
+function signerOfDevice({ pid }: RunningService): number {
+  const [, device, ...others] = childrenOf(pid)
+    .filter((child) => commandOf(child).includes('run-signer'))
+    .sort((one, other) => one - other);
+  assert.deepEqual(others, []);
+  return device ?? assert.fail('there is a process of the device');
+}
+
+test('a service signs with every algorithm of a token', async (t) => {
+  const configured = [...identities].map(
+    ([name, identity]) => [name, { identity, signer: token.settings(name) }] as const,
+  );
+  const service = await started(t, new IdentityConfiguration(Object.fromEntries(configured)));
+  for (const [name, identity] of identities) await assertSignedBy(service, await submitSounds(service, name), identity);
+});
+
+test('a service signs with a renewed certificate of a key in a token', async (t) => {
+  const configuration = new IdentityConfiguration({ sport: SPORT });
+  const service = await started(t, configuration);
+  await assertSignedBy(service, await submitSounds(service, 'sport'), sport);
+  const renewed = await testIdentity({ key: sport.privateKey });
+  configuration.renew(sport, renewed);
+  await until(async () => readFileSync(service.logPath, 'utf8').split('signing identity loaded').length === 3);
+  await assertSignedBy(service, await submitSounds(service, 'sport'), renewed);
+});
+
+for (const [engine, settingsOf] of Object.entries(ENGINES)) {
+  describe(`with ${engine}`, () => {
+    test('nothing is lost when the process of a device is killed while it signs', async (t) => {
+      const configuration = new IdentityConfiguration({ news: NEWS, sport: SPORT });
+      const service = await started(t, configuration, await settingsOf(t));
+      for (let round = 0; round < 3; round += 1) {
+        const signer = signerOfDevice(service);
+        process.kill(signer, 'SIGSTOP');
+        const jobId = await submitSounds(service, 'sport', 10);
+        // An input that is copied is signed next.
+        await until(async () => ((await service.lookUp(jobId)).progress?.bytes_done ?? 0) > 0);
+        await assertSignedBy(service, await submitSounds(service, 'news', 3), news);
+        process.kill(signer, 'SIGKILL');
+        await assertSignedBy(service, jobId, sport);
+      }
+    });
+
+    test('nothing is lost, nor signed by another identity, when it is reloaded while it signs', async (t) => {
+      const configuration = new IdentityConfiguration({ news: NEWS, sport: SPORT });
+      const service = await started(t, configuration, await settingsOf(t));
+      const jobs = await Promise.all(
+        Array.from({ length: 20 }, async (_, index) => {
+          const name = index % 2 === 0 ? 'news' : 'sport';
+          return { name, jobId: await submitSounds(service, name, 10) };
+        }),
+      );
+      for (const [round, own] of [{ identity: otherSport }, SPORT, { identity: otherSport }, SPORT, SPORT].entries()) {
+        configuration.write({ news: NEWS, sport: own, ...(round % 2 === 0 && { radio: { identity: otherSport } }) });
+        const { status, body } = await reload(service);
+        assert.equal(status, 200, body);
+      }
+      for (const { name, jobId } of jobs) {
+        const possible = name === 'news' ? [news] : [sport, otherSport];
+        for (const output of await outputsOf(service, jobId)) assertHolds(output, ...possible);
+      }
+    });
+  });
+}
