@@ -10,7 +10,7 @@ import { until } from '../support/jobs/test-jobs.ts';
 import { assertValid } from '../support/judges/file-judges.ts';
 import { type TestIdentityWishes, testIdentity, writeIdentity } from '../support/manifests/test-identity.ts';
 import { FORMAT, wav } from '../support/media/wav-bytes.ts';
-import { childrenOf, commandOf } from '../support/process-tree.ts';
+import { childrenOf, commandOf, descendantsOf } from '../support/process-tree.ts';
 
 const FLOODING_SERVICE = fileURLToPath(new URL('./flooding-service.ts', import.meta.url));
 const GREEDY_SERVICE = fileURLToPath(new URL('./greedy-service.ts', import.meta.url));
@@ -31,10 +31,6 @@ async function place(t: TestContext, wishes: TestIdentityWishes = {}) {
     SERVICE__WORKER__SANDBOX: 'require',
   };
   return { folder, source, settings };
-}
-
-function descendantsOf(pid: number): number[] {
-  return childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)]);
 }
 
 describe('a service whose key is in a process of its own', () => {

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs';
 
 const CHUNK_BYTES = 4 * 1024 * 1024;
 
@@ -11,13 +11,20 @@ export function formsOfKey(key: KeyObject): readonly Buffer[] {
   return [number, Buffer.from(number.toReversed()), Buffer.from(line.slice(0, 32))];
 }
 
-/** Returns true where one of some texts stands in memory that a process may read or write. Linux only, as root. */
+/**
+ * Returns true where one of some texts stands in memory that a process may read or write; false where it has exited. Linux only, as
+ * root.
+ */
 export function holdsInMemory(pid: number, texts: readonly Buffer[]): boolean {
-  const memory = openSync(`/proc/${pid}/mem`, 'r');
+  let memory: number | undefined;
   try {
-    return regionsOf(pid).some((region) => holdsInRegion(memory, region, texts));
+    memory = openSync(`/proc/${pid}/mem`, 'r');
+    return regionsOf(pid).some((region) => holdsInRegion(memory as number, region, texts));
+  } catch (error) {
+    if (existsSync(`/proc/${pid}`)) throw error;
+    return false;
   } finally {
-    closeSync(memory);
+    if (memory !== undefined) closeSync(memory);
   }
 }
 

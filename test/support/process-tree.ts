@@ -23,6 +23,11 @@ export function childrenOf(pid: number): number[] {
   );
 }
 
+/** Processes that a process started, and that they started. */
+export function descendantsOf(pid: number): number[] {
+  return childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)]);
+}
+
 /** The command line of a process, empty where it has ended. */
 export function commandOf(pid: number): string {
   return read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ');
