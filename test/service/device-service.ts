@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { JobResultResponse } from '#contract/job.ts';
+import type { Readiness } from '#contract/service.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { until } from '../support/jobs/test-jobs.ts';
 import { assertValid } from '../support/judges/file-judges.ts';
@@ -114,6 +115,11 @@ export async function waitingFor(service: RunningService, jobId: string): Promis
     return job.waiting_for !== undefined || job.results.length > 0;
   });
   return job?.waiting_for ?? assert.fail(JSON.stringify(job?.results));
+}
+
+/** Returns the dependencies that are away, as the service says. */
+export async function dependenciesAway({ base }: RunningService): Promise<Readiness['dependencies']> {
+  return ((await (await fetch(`${base}/v2/health/ready`)).json()) as Readiness).dependencies;
 }
 
 /** Reloads the configuration, and returns the answer. */

@@ -13,6 +13,7 @@ import { assertSignedPublication } from '../support/publications/signed-publicat
 import {
   assertHolds,
   assertSignedBy,
+  dependenciesAway,
   IdentityConfiguration,
   outputsOf,
   submitSounds,
@@ -76,8 +77,5 @@ test('inputs wait while the token of their identity is away, and those of other 
   await assertSignedBy(service, await submitSounds(service, 'news', 3), news);
   renameSync(elsewhere, tokens);
   for (const jobId of waiting) await assertSignedBy(service, jobId, sport);
-  await until(async () => {
-    const { dependencies } = await (await fetch(`${service.base}/v2/health/ready`)).json();
-    return dependencies.length === 0;
-  });
+  await until(async () => (await dependenciesAway(service)).length === 0);
 });

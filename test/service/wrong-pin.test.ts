@@ -2,12 +2,18 @@ import assert from 'node:assert/strict';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Readiness } from '#contract/service.ts';
 import { buildShim, makeToken, PIN } from '../provenance/signers/softhsm.ts';
 import { until } from '../support/jobs/test-jobs.ts';
 import { testIdentity } from '../support/manifests/test-identity.ts';
 import { childrenOf, commandOf } from '../support/process-tree.ts';
-import { assertSignedBy, IdentityConfiguration, reload, submitSounds, waitingFor } from './device-service.ts';
+import {
+  assertSignedBy,
+  dependenciesAway,
+  IdentityConfiguration,
+  reload,
+  submitSounds,
+  waitingFor,
+} from './device-service.ts';
 
 const WRONG_PIN = '4321-mistaken';
 
@@ -28,7 +34,7 @@ test('a wrong PIN is tried once, and once more after a reload; its inputs wait u
   const [cause] = (await waitingFor(first, waiting)) ?? [];
   assert.equal(cause?.dependency, 'signer:sport');
   await assertSignedBy(first, await submitSounds(first, 'news'), news);
-  const { dependencies } = (await (await fetch(`${first.base}/v2/health/ready`)).json()) as Readiness;
+  const dependencies = await dependenciesAway(first);
   assert.deepEqual(
     dependencies.map(({ dependency }) => dependency),
     ['signer:sport'],
