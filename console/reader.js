@@ -1,6 +1,7 @@
 import { call } from './api.js';
 import { holdsUnsigned } from './c2pa-boxes.js';
 import { mediaTypeOf } from './media-type.js';
+import { withoutIdentities } from './shared/describe-identities.js';
 
 /**
  * @typedef {import('./reader-worker.js').ReadRequest} ReadRequest
@@ -78,7 +79,8 @@ export function failed({ verification, ...reading }, code, summary) {
     ...verification.codes,
     { code, kind: /** @type {const} */ ('failure'), explanation: summary, count: 1 },
   ];
-  return { ...reading, verification: { ...verification, state: 'invalid', summary, codes } };
+  const manifests = withoutIdentities(verification.manifests);
+  return { ...reading, verification: { ...verification, state: 'invalid', summary, codes, manifests } };
 }
 
 /** @param {Reading} reading */

@@ -54,14 +54,14 @@ function identityInWords(identity                  )         {
   const part = roles.includes(PUBLISHER) ? 'its publisher' : 'who vouches for it';
   switch (state) {
     case 'trusted':
-      return `${holderOf(identity)}, who is on ${list ?? 'a list of publishers'}, vouches for it${roles.length === 0 ? '' : ` (${roles.join(', ')})`}.`;
+      return `${holderOf(identity)}, who is on ${list ?? 'a list of publishers'}, vouches for it${roles.length === 0 ? '' : ` (${roles.map(quoted).join(', ')})`}.`;
     case 'valid':
       return `It names ${holderOf(identity)} as ${roles.includes(PUBLISHER) ? 'its publisher' : 'vouching for it'}, who is on no list of publishers that this service knows.`;
     case 'invalid':
       return `The identity of ${part} does not verify (${failures.join(', ')}): nobody vouches for it.`;
     case 'unverified': {
       if (kind !== 'x509')
-        return `It states an identity${issuer === undefined ? '' : ` by "${issuer}"`}, which was not verified.`;
+        return `It states an identity${issuer === undefined ? '' : ` by ${quoted(issuer)}`}, which was not verified.`;
       return `The identity of ${part} could not be verified${failures.length === 0 ? '' : ` (${failures.join(', ')})`}.`;
     }
   }
@@ -69,7 +69,7 @@ function identityInWords(identity                  )         {
 
 function holderOf({ name, organization }                  )         {
   const known = organization ?? name;
-  return known === undefined ? 'somebody without a name' : `"${known}"`;
+  return known === undefined ? 'somebody without a name' : quoted(known);
 }
 
 const NOT_COVERED = 'names, languages, text and the choice of renditions are not covered';
@@ -81,11 +81,11 @@ function compared({ presentation, entries, deviations, first }                  
       const { unsigned = 0 } = deviations;
       if (unsigned === 0) return 'Unchanged: media, playlists, text and pictures are as they were signed';
       const name = first.find(({ kind, file }) => kind === 'unsigned' && file !== undefined)?.file;
-      const named = name === undefined ? '' : `, such as "${name}"`;
+      const named = name === undefined ? '' : `, such as ${quoted(name)}`;
       return `Playlists, and the media, text and pictures under the signature, are as they were signed. The playlists also lead to ${unsigned === 1 ? 'one part' : `${unsigned} parts`} that nobody signed${named}`;
     }
     case 'equivalent': {
-      const offers = entries.map((entry) => `"${entry}"`).join(' and ');
+      const offers = entries.map(quoted).join(' and ');
       return `Every signed fragment of what ${offers} offer${entries.length === 1 ? 's' : ''} plays once and in order. The playlists are not the signed ones: ${NOT_COVERED}`;
     }
     case 'changed':
@@ -97,10 +97,10 @@ function compared({ presentation, entries, deviations, first }                  
 
 /** Returns sentences about what playlists that nobody signed leave open; an empty text for none. */
 function leftOpen({ publication }                                   )         {
-  const alone = publication?.rendition_alone?.map((entry) => ` "${entry}" is one rendition alone.`) ?? [];
+  const alone = publication?.rendition_alone?.map((entry) => ` ${quoted(entry)} is one rendition alone.`) ?? [];
   const unordered = publication?.order_unknown?.map(
     (playlist) =>
-      ` It cannot be known in which order "${playlist}" should play the media under its different init segments, nor whether it plays all of them.`,
+      ` It cannot be known in which order ${quoted(playlist)} should play the media under its different init segments, nor whether it plays all of them.`,
   );
   const count = publication?.manifests;
   const apart =
@@ -112,7 +112,7 @@ function leftOpen({ publication }                                   )         {
       : ` ${untimed} fragments do not say when they play: playlists may cut them or show them at another time.`;
   const left = publication?.renditions_not_offered;
   const unoffered = left === undefined ? '' : ` The chosen entries leave out ${left} of the signed renditions.`;
-  const names = publication?.playlists_absent?.map((playlist) => `"${playlist}"`) ?? [];
+  const names = publication?.playlists_absent?.map(quoted) ?? [];
   const absent = names.length === 0 ? '' : ` Signed with it, and not found here: ${names.join(', ')}.`;
   return [...alone, ...(unordered ?? []), unknown, unoffered, apart, absent].join('');
 }
@@ -141,12 +141,12 @@ function unknownNames({ publication }                                   )       
   const [first, ...others] = publication?.unknown_names ?? [];
   if (first === undefined) return '';
   const more = others.length === 0 ? '' : ` and ${others.length} more`;
-  return ` This service does not know ${first.name} (line ${first.line} of "${first.file}"${more}).`;
+  return ` This service does not know ${quoted(first.name)} (line ${first.line} of ${quoted(first.file)}${more}).`;
 }
 
 /** Returns a sentence about a publication that is not of one signer alone; an empty text for any other. */
 function severalSigners({ publication }                                   )         {
-  const signers = publication?.signers?.map((signer) => `"${signer}"`);
+  const signers = publication?.signers?.map(quoted);
   return signers === undefined ? '' : ` Its renditions are of several signers: ${signers.join(', ')}.`;
 }
 
@@ -167,8 +167,8 @@ function invalidIngredients(manifests                           )         {
   const title = invalid.find((ingredient) => ingredient.title !== undefined)?.title;
   if (invalid.length === 0) return '';
   if (invalid.length > 1)
-    return ` Ingredients were not valid when they were added${title === undefined ? '' : `, such as "${title}"`}.`;
-  return ` ${title === undefined ? 'An ingredient' : `The ingredient "${title}"`} was not valid when it was added.`;
+    return ` Ingredients were not valid when they were added${title === undefined ? '' : `, such as ${quoted(title)}`}.`;
+  return ` ${title === undefined ? 'An ingredient' : `The ingredient ${quoted(title)}`} was not valid when it was added.`;
 }
 
 /** Returns sentences about a time-stamp or revocation data that is not there, or cannot be used; an empty text for none. */
@@ -187,10 +187,18 @@ function missingProofs({ codes, manifests: [active] }                           
   ].join('');
 }
 
+/** Characters that end a sentence, or have it shown in another order. */
+const UNSHOWN = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu;
+
+/** Returns a name that anybody may have chosen in quotation marks, none of which it ends itself. */
+function quoted(name        )         {
+  return `"${name.replaceAll('"', "'").replace(UNSHOWN, ' ')}"`;
+}
+
 function signerOf(active                                               )         {
   const { name, organization, development } = active?.signer ?? {};
   const known = organization ?? name;
-  const shown = known === undefined ? 'a signer without a name' : `"${known}"`;
+  const shown = known === undefined ? 'a signer without a name' : quoted(known);
   return development ? `${shown} (development identity)` : shown;
 }
 
@@ -222,8 +230,8 @@ export function summarizeDeviations({
   const at = time === undefined ? '' : `, ${clockTime(time)} into the programme`;
   const position = index ?? signed;
   if (part === 'rendition') return `Changed after signing: ${told.join(', ')}. A signed rendition is in no playlist.`;
-  const what = `${part}${position === undefined ? '' : ` ${position}`}${file === undefined ? '' : ` ("${file}")`}`;
-  const where = rendition === undefined || part !== 'fragment' ? '' : ` of the rendition "${rendition}"`;
+  const what = `${part}${position === undefined ? '' : ` ${position}`}${file === undefined ? '' : ` (${quoted(file)})`}`;
+  const where = rendition === undefined || part !== 'fragment' ? '' : ` of the rendition ${quoted(rendition)}`;
   return `Changed after signing: ${told.join(', ')}. The first is ${what}${where}${at}.`;
 }
 
@@ -243,12 +251,12 @@ function summarizePlaylists(differences                                  )      
 }
 
 function differenceInWords({ part, kind, file, line, problem }                                          )         {
-  if (problem !== undefined) return `line ${line} of "${file}": ${problem}`;
+  if (problem !== undefined) return `line ${line} of ${quoted(file ?? '')}: ${problem}`;
   if (file === undefined) return 'the playlists, or the files that they name, are not the signed ones';
-  if (part === 'files') return `files that "${file}" names were changed`;
-  if (kind === 'added') return `"${file}" was added`;
-  if (kind === 'unreadable') return `"${file}" is there, and the listing of its folder lacks it`;
-  return kind === 'missing' ? `"${file}" is missing` : `"${file}" was changed`;
+  if (part === 'files') return `files that ${quoted(file)} names were changed`;
+  if (kind === 'added') return `${quoted(file)} was added`;
+  if (kind === 'unreadable') return `${quoted(file)} is there, and the listing of its folder lacks it`;
+  return kind === 'missing' ? `${quoted(file)} is missing` : `${quoted(file)} was changed`;
 }
 
 /** Returns a time in the programme as hours, minutes and seconds. */

@@ -19,27 +19,56 @@ export function hasIdentities({ manifests }: ManifestReport): boolean {
 /**
  * Adds to a description what reports say of identity assertions, by the lists of publishers that they were made with: one report for
  * each manifest of the asset, or null where it has none. Nobody vouches for an asset that is not valid, or for one of several
- * manifests only. `allowed` names the only list of allowed certificates; undefined where there are several.
+ * manifests only, nor for an ingredient that is not valid. `allowed` names the only list of allowed certificates; undefined where
+ * there are several.
  */
 export function withIdentities<Described extends Pick<Verification, 'state' | 'codes' | 'manifests'>>(
   described: Described,
   reports: readonly (ManifestReport | null)[],
   allowed: string | undefined,
 ): Described {
-  const read = reports.filter((report) => report !== null);
-  const found = Object.assign({}, ...read.map(({ manifests }) => manifests)) as ManifestReport['manifests'];
-  const findings = read.flatMap((report) => findingsOf(report.validation_results));
-  const identitiesIn = (label = ''): VerifiedIdentity[] => identitiesOf(label, found[label] ?? {}, findings, allowed);
-  const vouching = new Set(reports.map((report) => JSON.stringify(identitiesIn(report?.active_manifest))));
-  const isVouchedFor = (described.state === 'valid' || described.state === 'trusted') && vouching.size === 1;
-  const manifests = described.manifests.map((manifest) => {
-    const hasOne = manifest.assertions.some(({ label }) => label === LABEL);
-    const known = identitiesIn(manifest.label);
-    const identities = known.length === 0 && hasOne ? [UNREADABLE] : known;
-    if (identities.length === 0) return manifest;
-    return { ...manifest, identity_assertions: isVouchedFor ? identities : identities.map(unverified) };
+  const read = reports.map((report) => readingOf(report, allowed));
+  const isSame = new Set(read.map(({ active, identitiesIn }) => JSON.stringify(identitiesIn(active)))).size === 1;
+  const isValid = described.state === 'valid' || described.state === 'trusted';
+  const manifests = described.manifests.map((manifest, index) => {
+    const { label, assertions } = manifest;
+    // Whoever makes a manifest chooses its label: another one of the asset may have the same.
+    const [identities = [], ...others] = read
+      .filter(({ labels }) => labels.includes(label))
+      .map((each) => each.identitiesIn(label));
+    const isOne = others.every((other) => JSON.stringify(other) === JSON.stringify(identities));
+    const hasUnreadable = identities.length === 0 && assertions.some((assertion) => assertion.label === LABEL);
+    const known = hasUnreadable ? [UNREADABLE] : identities;
+    if (known.length === 0) return manifest;
+    const isIntact = index === 0 ? isSame : !isInvalidIngredient(label, described);
+    return { ...manifest, identity_assertions: isValid && isOne && isIntact ? known : known.map(unverified) };
   });
-  return { ...described, manifests, codes: [...described.codes, ...codesOf(findings)] };
+  return { ...described, manifests, codes: [...described.codes, ...codesOf(read.flatMap(({ findings }) => findings))] };
+}
+
+/** Returns manifests without the identities that were found in them: nobody vouches for media that was changed. */
+export function withoutIdentities(manifests: Verification['manifests']): Verification['manifests'] {
+  return manifests.map(({ identity_assertions: identities, ...manifest }) =>
+    identities === undefined ? manifest : { ...manifest, identity_assertions: identities.map(unverified) },
+  );
+}
+
+/** The identities in the manifests that one report describes, each by the findings of that report. */
+function readingOf(report: ManifestReport | null, allowed: string | undefined) {
+  const { manifests = {}, active_manifest: active = '', validation_results: results } = report ?? {};
+  const findings = findingsOf(results);
+  const identitiesIn = (label: string): VerifiedIdentity[] =>
+    identitiesOf(label, manifests[label] ?? {}, findings, allowed);
+  return { active, labels: Object.keys(manifests), findings, identitiesIn };
+}
+
+/** Tells whether a manifest is of an ingredient that was not valid when it was added, or may have been changed since. */
+function isInvalidIngredient(label: string, { manifests, codes }: Pick<Verification, 'codes' | 'manifests'>): boolean {
+  const isChanged = codes.some(
+    ({ code, kind, ingredient }) => kind === 'failure' && ingredient && !code.endsWith('.untrusted'),
+  );
+  const references = manifests.flatMap(({ ingredients }) => ingredients).filter(({ manifest }) => manifest === label);
+  return isChanged || references.some(({ state }) => state === 'invalid');
 }
 
 const UNREADABLE: VerifiedIdentity = { state: 'unverified', kind: 'other', roles: [] };
@@ -68,15 +97,13 @@ function identitiesOf(
   findings: readonly IdentityFinding[],
   allowed: string | undefined,
 ): VerifiedIdentity[] {
-  const own = assertions.filter(({ label }) => label === LABEL).slice(0, MAX_DESCRIBED);
-  return own.map(({ data, instance }) => {
-    const url = `self#jumbf=/c2pa/${manifest}/c2pa.assertions/${LABEL}${instance === undefined ? '' : `__${instance}`}`;
-    return describeIdentity(
-      (data ?? {}) as ReportedIdentity,
-      findings.filter((finding) => finding.url === url),
-      allowed,
-    );
-  });
+  const own = assertions.filter(({ label }) => label.startsWith(LABEL));
+  const about = findings.filter(({ url }) => url === `self#jumbf=/c2pa/${manifest}/c2pa.assertions/${LABEL}`);
+  const described = own
+    .slice(0, MAX_DESCRIBED)
+    .map(({ data }) => describeIdentity((data ?? {}) as ReportedIdentity, about, allowed));
+  // The reader names all assertions of a manifest alike in what it finds: of several nobody knows which is in order.
+  return own.length === 1 ? described : described.map(unverified);
 }
 
 /** The data of an identity assertion, as the reader shows it: that of an aggregator in its own terms where it can be read. */

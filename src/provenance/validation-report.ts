@@ -26,13 +26,7 @@ export interface ReportedManifest {
   readonly title?: string;
   readonly claim_generator?: string;
   readonly claim_generator_info?: readonly { readonly name?: string; readonly version?: string }[];
-  readonly assertions?: readonly {
-    readonly label: string;
-    readonly data: unknown;
-    readonly created?: boolean;
-    /** The running number of a label that is there more than once. */
-    readonly instance?: number;
-  }[];
+  readonly assertions?: readonly { readonly label: string; readonly data: unknown; readonly created?: boolean }[];
   readonly ingredients?: readonly ReportedIngredient[];
   readonly signature_info?: {
     readonly alg?: string;
