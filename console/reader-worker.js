@@ -1,6 +1,6 @@
 // The official reader (WebAssembly) in a web worker: it validates files and fragments beside the page, which gets a description
 // of bounded size, however large the manifest is.
-import { hasIdentities, withIdentities } from './shared/describe-identities.js';
+import { mostIdentities, withIdentities } from './shared/describe-identities.js';
 import { describeReport } from './shared/describe-report.js';
 import { summarize } from './shared/summarize.js';
 
@@ -61,7 +61,8 @@ async function answerTo(request) {
   const verdict = described.state === 'trusted' ? await withTrustList(described, request) : described;
   // Of a publication that plays, one fragment of each rendition tells who vouches for it.
   const isAsked = detailed || request.fragment === undefined;
-  const vouched = isAsked && hasIdentities(report) ? await withPublishers(verdict, request) : verdict;
+  const most = mostIdentities(report);
+  const vouched = isAsked && most > 0 ? await withPublishers(verdict, request, most) : verdict;
   const verification = { ...vouched, summary: summarize(vouched) };
   return { verification, raw: detailed ? new Blob([JSON.stringify(report, null, 2)]) : null };
 }
@@ -94,18 +95,20 @@ function signerSettings(lists) {
 }
 
 /**
- * Adds what the reader says of identity assertions, by the lists of publishers.
+ * Adds what the reader says of identity assertions, by the lists of publishers. Several of one manifest are never told apart.
  * @param {any} described
  * @param {ReadRequest} request
+ * @param {number} most the largest number of them in a manifest
  */
-async function withPublishers(described, request) {
+async function withPublishers(described, request, most) {
   const { publishers, allowed } = request.trust;
   const lists = [
     ...publishers.map(({ name, pem }) => ({ trust_uri: name, trust_anchors: pem })),
     ...allowed.map(({ name, pem }) => ({ trust_uri: name, trust_anchors: '', allowed_list: pem })),
   ];
   const anchors = lists.map((list) => ({ ...list, trust_kind: 'cawg' }));
-  const report = await reportOf(request, { core: { allowed_network_hosts: [] }, trust: { anchors } });
+  const settings = { core: { allowed_network_hosts: [] }, trust: { anchors } };
+  const report = most > 1 ? { manifests: {} } : await reportOf(request, settings);
   return withIdentities(described, [report], allowed.length === 1 ? allowed[0]?.name : undefined);
 }
 

@@ -1,6 +1,8 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { raceAbort } from '#concurrency/race-abort.ts';
+import { IDENTITY_LABEL } from './describe-identities.ts';
+import { onlyChild, parseJumbf } from './jumbf.ts';
 import type { AssetAnswer, AssetTask, CrJsonAsset } from './reading/reader-thread.ts';
 import { MANIFEST_STORE_TYPE } from './sdk/sdk.ts';
 import type { TrustLists } from './trust-lists.ts';
@@ -37,21 +39,29 @@ export async function readInWasm<Answer extends AssetTask['answer']>(
   }
 }
 
-const LABEL = 'cawg.identity';
+/** Returns the largest number of identity assertions that a manifest of a store has. */
+export function mostIdentitiesIn(store: Uint8Array): number {
+  const manifests = parseJumbf(Buffer.from(store.buffer, store.byteOffset, store.byteLength), 3)?.children ?? [];
+  const identities = manifests.map((manifest) =>
+    onlyChild(manifest, 'c2pa.assertions')?.children.filter(({ label }) => label.startsWith(IDENTITY_LABEL)),
+  );
+  return Math.max(0, ...identities.map((found) => found?.length ?? 0));
+}
 
 /**
  * Has the WASM build read the identity assertions of a manifest store, or of an asset whose store is not known, by the lists of
  * publishers. The native build knows no such lists (c2pa-rs#2599). Only what the report says of identity assertions counts.
- * Returns null where the store has none, and a report on nothing where none can be read; throws only when the signal is aborted.
+ * `most` is the largest number of them in a manifest. Returns null where there is none, and a report on nothing where none can be
+ * read, or several of one manifest: they are never told apart, and there may be thousands. Throws only when the signal is aborted.
  */
 export async function readIdentities(
   found: Uint8Array | CrJsonAsset,
+  most: number,
   { data: { publishers: anchors, allowed } }: TrustLists,
   signal: AbortSignal,
 ): Promise<ManifestReport | null> {
-  if (found instanceof Uint8Array && !Buffer.from(found.buffer, found.byteOffset, found.byteLength).includes(LABEL)) {
-    return null;
-  }
+  if (most === 0) return null;
+  if (most > 1) return { manifests: {} };
   const asset = found instanceof Uint8Array ? { bytes: found, mediaType: MANIFEST_STORE_TYPE } : found;
   const answer = await readInWasm('report', asset, { anchors, allowed }, signal);
   return 'problem' in answer ? { manifests: {} } : answer.report;

@@ -7,13 +7,17 @@ import type { Finding, ManifestReport, ReportedManifest, ValidationResults } fro
 // leave them alone where they judge the manifest: with them they call manifests less trusted, or invalid, that are in order
 // (CAWG §7.1 has the manifest validated first). They are read once more, for themselves, and described here.
 
-const LABEL = 'cawg.identity';
+export const IDENTITY_LABEL = 'cawg.identity';
 const MAX_DESCRIBED = 10;
 const MAX_CHARACTERS = 300;
 
-/** Returns true where a report lists an identity assertion, in any of its manifests. */
-export function hasIdentities({ manifests }: ManifestReport): boolean {
-  return Object.values(manifests).some(({ assertions = [] }) => assertions.some(({ label }) => label === LABEL));
+/** Returns the largest number of identity assertions that a manifest of a report has. */
+export function mostIdentities({ manifests }: ManifestReport): number {
+  return Math.max(0, ...Object.values(manifests).map((manifest) => ownIdentities(manifest).length));
+}
+
+function ownIdentities({ assertions = [] }: ReportedManifest) {
+  return assertions.filter(({ label }) => label.startsWith(IDENTITY_LABEL));
 }
 
 /**
@@ -37,7 +41,7 @@ export function withIdentities<Described extends Pick<Verification, 'state' | 'c
       .filter(({ labels }) => labels.includes(label))
       .map((each) => each.identitiesIn(label));
     const isOne = others.every((other) => JSON.stringify(other) === JSON.stringify(identities));
-    const hasUnreadable = identities.length === 0 && assertions.some((assertion) => assertion.label === LABEL);
+    const hasUnreadable = identities.length === 0 && assertions.some((assertion) => assertion.label === IDENTITY_LABEL);
     const known = hasUnreadable ? [UNREADABLE] : identities;
     if (known.length === 0) return manifest;
     const isIntact = index === 0 ? isSame : !isInvalidIngredient(label, described);
@@ -58,7 +62,7 @@ function readingOf(report: ManifestReport | null, allowed: string | undefined) {
   const { manifests = {}, active_manifest: active = '', validation_results: results } = report ?? {};
   const findings = findingsOf(results);
   const identitiesIn = (label: string): VerifiedIdentity[] =>
-    identitiesOf(label, manifests[label] ?? {}, findings, allowed);
+    identitiesOf(label, ownIdentities(manifests[label] ?? {}), findings, allowed);
   return { active, labels: Object.keys(manifests), findings, identitiesIn };
 }
 
@@ -88,17 +92,16 @@ function findingsOf(results: ValidationResults | undefined): IdentityFinding[] {
       KINDS.flatMap((kind) => (findings[kind] ?? []).map((finding) => ({ ...finding, kind, ingredient: true }))),
     ),
   ];
-  return all.filter(({ url, code }) => url?.split('/').at(-1)?.startsWith(LABEL) && !OF_MANIFEST.test(code));
+  return all.filter(({ url, code }) => url?.split('/').at(-1)?.startsWith(IDENTITY_LABEL) && !OF_MANIFEST.test(code));
 }
 
 function identitiesOf(
   manifest: string,
-  { assertions = [] }: ReportedManifest,
+  own: ReturnType<typeof ownIdentities>,
   findings: readonly IdentityFinding[],
   allowed: string | undefined,
 ): VerifiedIdentity[] {
-  const own = assertions.filter(({ label }) => label.startsWith(LABEL));
-  const about = findings.filter(({ url }) => url === `self#jumbf=/c2pa/${manifest}/c2pa.assertions/${LABEL}`);
+  const about = findings.filter(({ url }) => url === `self#jumbf=/c2pa/${manifest}/c2pa.assertions/${IDENTITY_LABEL}`);
   const described = own
     .slice(0, MAX_DESCRIBED)
     .map(({ data }) => describeIdentity((data ?? {}) as ReportedIdentity, about, allowed));

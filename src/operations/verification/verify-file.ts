@@ -13,7 +13,7 @@ import { unsupportedMediaType } from '#formats/unsupported-containers.ts';
 import { stemOf } from '#outputs/output-path.ts';
 import { type CrJsonAsset, readIdentities, readInWasm } from '#provenance/asset-reader.ts';
 import { MAX_STORE_BYTES, refuseCostlyChain } from '#provenance/chain-limits.ts';
-import { hasIdentities } from '#provenance/describe-identities.ts';
+import { mostIdentities } from '#provenance/describe-identities.ts';
 import { type AssetReading, assetReadingOf } from '#provenance/official-reader.ts';
 import { stillMediaType } from '#provenance/still-media-type.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
@@ -76,8 +76,8 @@ async function identitiesOf(
   lists: TrustLists,
   { signal }: InputContext,
 ): Promise<ManifestReport | null> {
-  if (found === null || reading === 'none' || 'problem' in reading || !hasIdentities(reading)) return null;
-  return await readIdentities(found, lists, signal);
+  if (found === null || reading === 'none' || 'problem' in reading) return null;
+  return await readIdentities(found, mostIdentities(reading), lists, signal);
 }
 
 /** A file, and where its manifest is. */

@@ -2,7 +2,7 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { Verification } from '#contract/verification.ts';
 import type { VerifyParams } from '#contract/verify-request.ts';
 import { AppError } from '#errors/app-error.ts';
-import { type CrJsonAsset, readIdentities } from '#provenance/asset-reader.ts';
+import { type CrJsonAsset, mostIdentitiesIn, readIdentities } from '#provenance/asset-reader.ts';
 import { stateOf } from '#provenance/describe-report.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { Finding, ManifestReport } from '#provenance/validation-report.ts';
@@ -82,7 +82,7 @@ async function identitiesOf(
   { signal }: InputContext,
 ): Promise<(ManifestReport | null)[]> {
   const reports: (ManifestReport | null)[] = [];
-  for (const store of stores) reports.push(await readIdentities(store, lists, signal));
+  for (const store of stores) reports.push(await readIdentities(store, mostIdentitiesIn(store), lists, signal));
   return reports;
 }
 
