@@ -10,8 +10,8 @@ export type HeldStatus =
       readonly status: 'good';
       /** The response in base64. */
       readonly response: string;
-      /** The time after which it proves nothing, as in ISO 8601; null for none. */
-      readonly endsAt: string | null;
+      /** The time after which it proves nothing, as in ISO 8601. */
+      readonly endsAt: string;
     }
   | { readonly status: 'revoked'; readonly revokedAt: string }
   | { readonly status: 'none'; readonly problem: string };
@@ -90,8 +90,8 @@ export class Staples {
   }
 }
 
-function problemOfEnd(endsAt: string | null): string | null {
-  const isEnding = endsAt !== null && Date.parse(endsAt) < Date.now() + MIN_REMAINING_MS;
+function problemOfEnd(endsAt: string): string | null {
+  const isEnding = Date.parse(endsAt) < Date.now() + MIN_REMAINING_MS;
   return isEnding ? `the last response ended on ${endsAt}` : null;
 }
 

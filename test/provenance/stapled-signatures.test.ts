@@ -18,6 +18,7 @@ import { type Answer, startResponder } from './ocsp-responder.ts';
 import { startAuthority } from './time-stamp-authority.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
+const FAR = new Date(Date.now() + DAY_MS).toISOString();
 const [responder, authority] = await Promise.all([startResponder(), startAuthority()]);
 after(() => {
   responder.close();
@@ -34,7 +35,7 @@ const staplesWith = (held: HeldStatus, isRequired = false): Staples =>
 
 /** Staples whatever the response says, as somebody else's product might. */
 const stapling = (response: Buffer) => ({
-  current: staplesWith({ status: 'good', response: response.toString('base64'), endsAt: null }),
+  current: staplesWith({ status: 'good', response: response.toString('base64'), endsAt: FAR }),
 });
 
 async function signed(answer: Answer, isStamped = false) {
@@ -201,7 +202,7 @@ describe('signatures', () => {
   test('of any size keep the size that was measured, whatever the response takes of the padding', async () => {
     for (const extra of [0, 1, 100, 253, 254, 255, 256]) {
       const base = Buffer.from(await responder.respond('good'));
-      const held = (bytes: Buffer) => staplesWith({ status: 'good', response: bytes.toString('base64'), endsAt: null });
+      const held = (bytes: Buffer) => staplesWith({ status: 'good', response: bytes.toString('base64'), endsAt: FAR });
       const staples = { current: held(base) };
       const { measure, sign } = await draftWith(staples);
       const sizeBytes = await measure();

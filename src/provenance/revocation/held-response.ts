@@ -23,8 +23,8 @@ interface HeldResponseOptions {
 
 /** Pauses after a responder that gives no response that can be used. */
 const FAILURE_BACKOFF: Backoff = { firstMs: 15_000, maxMs: 30 * 60_000 };
-/** The pause before a revoked certificate is asked about again, or one of which the response names no end. */
-const INTERVAL_MS = 60 * 60_000;
+/** The pause before a revoked certificate is asked about again. */
+const REVOKED_INTERVAL_MS = 60 * 60_000;
 /** The shortest and the longest pause. Within the longest a revocation is noticed, however long responses are good for. */
 const MIN_PAUSE_MS = 30_000;
 const MAX_PAUSE_MS = 24 * 60 * 60_000;
@@ -112,11 +112,11 @@ export class HeldResponse {
       const fields = { subject: this.#subject, revoked_at: revokedAt };
       this.#options.log.error(fields, 'the signing certificate was revoked: nothing is signed with it');
       this.#set({ status: 'revoked', revokedAt });
-      return INTERVAL_MS;
+      return REVOKED_INTERVAL_MS;
     }
     const endsAt = state.nextUpdate;
-    this.#set({ status: 'good', response: response.toString('base64'), endsAt: endsAt?.toISOString() ?? null });
-    const halfMs = endsAt === null ? INTERVAL_MS : (endsAt.getTime() - Date.now()) / 2;
+    this.#set({ status: 'good', response: response.toString('base64'), endsAt: endsAt.toISOString() });
+    const halfMs = (endsAt.getTime() - Date.now()) / 2;
     return backoffMs(1, { firstMs: Math.max(halfMs, MIN_PAUSE_MS), maxMs: MAX_PAUSE_MS });
   }
 

@@ -8,7 +8,7 @@ export type CertificateState =
   | {
       readonly status: 'good' | 'unknown';
       readonly thisUpdate: Date;
-      readonly nextUpdate: Date | null;
+      readonly nextUpdate: Date;
     }
   | { readonly status: 'revoked'; readonly revokedAt: Date; readonly thisUpdate: Date }
   /** `problem` ends a sentence about the response. */
@@ -42,30 +42,30 @@ export function judgeResponse(bytes: Uint8Array, certificate: IssuedCertificate,
 }
 
 function judged(response: OcspResponse, certificate: IssuedCertificate, at: Date): CertificateState {
-  const own = response.statuses.find(
+  const own = response.statuses.filter(
     ({ hash, certificate: id }) =>
       HASHES[hash] !== undefined && certificateIdFields(certificate, HASHES[hash]).equals(id),
   );
-  if (own === undefined) return none('it is about another certificate');
-  const problem = problemOfSignature(response, certificate.issuer);
-  if (problem !== null) return none(problem);
-  const { status, thisUpdate, nextUpdate, revokedAt } = own;
-  if (thisUpdate.getTime() > Date.now() + CLOCK_TOLERANCE_MS) return none(`it is of the future (${iso(thisUpdate)})`);
+  const found = own.find(({ status }) => status === 'revoked') ?? own[0];
+  if (found === undefined) return none('it is about another certificate');
+  const { status, thisUpdate, nextUpdate, revokedAt } = found;
   // Nobody takes a revocation back, so that one counts at any time after it.
+  const usedAt = status === 'revoked' || thisUpdate > at ? thisUpdate : at;
+  const problem = problemOfSignature(response, certificate.issuer, usedAt);
+  if (problem !== null) return none(problem);
+  if (thisUpdate.getTime() > Date.now() + CLOCK_TOLERANCE_MS) return none(`it is of the future (${iso(thisUpdate)})`);
   if (status === 'revoked') {
     const since = revokedAt ?? thisUpdate;
     return since > at ? { status: 'good', thisUpdate, nextUpdate } : { status, revokedAt: since, thisUpdate };
   }
-  if (thisUpdate.getTime() > at.getTime() + CLOCK_TOLERANCE_MS) return { status, thisUpdate, nextUpdate };
-  if (nextUpdate !== null && nextUpdate < at) return none(`it ended on ${iso(nextUpdate)}`);
-  return { status, thisUpdate, nextUpdate };
+  return nextUpdate < usedAt ? none(`it ended on ${iso(nextUpdate)}`) : { status, thisUpdate, nextUpdate };
 }
 
-function problemOfSignature(response: OcspResponse, issuer: X509Certificate): string | null {
+function problemOfSignature(response: OcspResponse, issuer: X509Certificate, usedAt: Date): string | null {
   const { algorithm, signedBytes, signature } = response;
   const hash = SIGNATURES[algorithm];
   if (hash === undefined) return 'it is signed by an algorithm that is not known here';
-  const signers = [issuer, ...response.certificates.flatMap((der) => responderIn(der, issuer, response.producedAt))];
+  const signers = [issuer, ...response.certificates.flatMap((der) => responderIn(der, issuer, usedAt))];
   return signers.some(({ publicKey }) => isSignedBy(publicKey))
     ? null
     : 'it is not signed by the issuer or a responder of it';

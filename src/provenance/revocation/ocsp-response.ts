@@ -9,7 +9,6 @@ export interface OcspResponse {
   readonly signature: Buffer;
   /** Certificates in DER; that of the responder, where it is not the issuer itself. */
   readonly certificates: readonly Buffer[];
-  readonly producedAt: Date;
   readonly statuses: readonly CertificateStatus[];
 }
 
@@ -23,14 +22,14 @@ interface CertificateStatus {
   /** Null unless it is revoked. */
   readonly revokedAt: Date | null;
   readonly thisUpdate: Date;
-  /** Null where newer information is available at any time. */
-  readonly nextUpdate: Date | null;
+  readonly nextUpdate: Date;
 }
 
 /** Limits a response, here and in files: those of public authorities have 0.3 to 3 kB, certificates included. */
 export const MAX_RESPONSE_BYTES = 16 * 1024;
-const MAX_STATUSES = 16;
 const MAX_CERTIFICATES = 4;
+/** The time that a response is good for which names no end: newer information is available at any time (RFC 6960 §4.2.2.1). */
+const DEFAULT_PERIOD_MS = 24 * 60 * 60_000;
 
 /** Why responders give no response (RFC 6960 §4.2.1), by their codes. */
 const REFUSALS: Readonly<Record<number, string>> = {
@@ -77,7 +76,7 @@ function basicResponseIn(bytes: Uint8Array): Buffer {
 function readBasic(bytes: Buffer): OcspResponse {
   const [signed, algorithm, signature, certificates] = readElements(onlyElement(bytes, TAG.sequence).content);
   const fields = readElements(defined(signed).content);
-  const [, producedAt, statuses] = fields[0]?.tag === VERSION ? fields.slice(1) : fields;
+  const [, , statuses] = fields[0]?.tag === VERSION ? fields.slice(1) : fields;
   return {
     signedBytes: defined(signed).whole,
     algorithm: identifierIn(defined(algorithm)),
@@ -88,15 +87,15 @@ function readBasic(bytes: Buffer): OcspResponse {
         : readElements(onlyElement(certificates.content, TAG.sequence).content)
             .slice(0, MAX_CERTIFICATES)
             .map(({ whole }) => whole),
-    producedAt: timeOf(defined(producedAt)),
-    statuses: readElements(defined(statuses).content).slice(0, MAX_STATUSES).map(readStatus),
+    statuses: readElements(defined(statuses).content).map(readStatus),
   };
 }
 
 const STATUSES: Readonly<Record<number, CertificateStatus['status']>> = { 128: 'good', 161: 'revoked', 130: 'unknown' };
 
 function readStatus({ content }: DerElement): CertificateStatus {
-  const [id, status, thisUpdate, next] = readElements(content);
+  const [id, status, from, next] = readElements(content);
+  const thisUpdate = timeOf(defined(from));
   const [hash, ...certificate] = readElements(defined(id).content);
   const [revokedAt] = status?.tag === 0xa1 ? readElements(status.content) : [];
   return {
@@ -104,8 +103,11 @@ function readStatus({ content }: DerElement): CertificateStatus {
     certificate: Buffer.concat(certificate.map(({ whole }) => whole)),
     status: defined(STATUSES[defined(status).tag]),
     revokedAt: revokedAt === undefined ? null : timeOf(revokedAt),
-    thisUpdate: timeOf(defined(thisUpdate)),
-    nextUpdate: next?.tag === CONTEXT_0 ? timeOf(defined(readElements(next.content)[0])) : null,
+    thisUpdate,
+    nextUpdate:
+      next?.tag === CONTEXT_0
+        ? timeOf(defined(readElements(next.content)[0]))
+        : new Date(thisUpdate.getTime() + DEFAULT_PERIOD_MS),
   };
 }
 
