@@ -180,7 +180,7 @@ function signatureOf(
   if (time === undefined) return { signer };
   const own = [results?.activeManifest, ...(results?.ingredientDeltas ?? []).map((delta) => delta.validationDeltas)]
     .flatMap((findings) => findings?.success ?? [])
-    .filter(({ url }) => url?.includes(label));
+    .filter(({ url }) => url?.includes(`/${label}/`));
   const authority = own.flatMap(({ code, explanation }) =>
     code === 'timeStamp.validated' ? (/: (.+)$/.exec(explanation ?? '')?.[1] ?? []) : [],
   )[0];

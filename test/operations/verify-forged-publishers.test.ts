@@ -122,6 +122,25 @@ describe('"Published by" is said of nobody', () => {
   });
 });
 
+test("a time-stamp is not trusted for an ingredient's, whose label begins like that of the manifest", () => {
+  const [outer, inner] = ['urn:c2pa:1', 'urn:c2pa:12'];
+  const trusted = { code: 'timeStamp.trusted', url: `self#jumbf=/c2pa/${inner}/c2pa.signature` };
+  const validationDeltas = { success: [trusted], informational: [], failure: [] };
+  const info = { signature_info: { time: '2026-01-01T00:00:00+00:00' } };
+  const { manifests } = describeReport(
+    {
+      active_manifest: outer,
+      manifests: { [outer]: { ...info, ingredients: [{ active_manifest: inner }] }, [inner]: info },
+      validation_results: { ingredientDeltas: [{ validationDeltas }] },
+    },
+    'summary',
+  );
+  assert.deepEqual(
+    manifests.map(({ time_stamp: stamp }) => stamp?.trusted),
+    [false, true],
+  );
+});
+
 describe('a name in a verdict', () => {
   test('ends no sentence and no line, and turns no text around', async () => {
     const verification = await verified(genuine);
