@@ -5,7 +5,7 @@ import type { ListedJob } from '#contract/job-list.ts';
 import type { ApiInputRef } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { failedEntry } from '#jobs/result-entries.ts';
-import { LocalRun } from '#local-run.ts';
+import { LocalRun, type LocalRunOptions } from '#local-run.ts';
 import { inCommandWords } from './command-words.ts';
 import { EXIT } from './exit-codes.ts';
 import { commonFolder, type FoundInput, findInputs, isAddress, type Search } from './find-inputs.ts';
@@ -51,7 +51,7 @@ export interface InputsCommand {
 /** Inputs of one operation with outputs in one folder. */
 interface Batch {
   readonly plan: PlannedInput;
-  readonly inputs: { readonly index: number; readonly path: string; readonly input: ApiInputRef }[];
+  readonly inputs: { readonly index: number; readonly path: string; input: ApiInputRef }[];
 }
 
 /** Runs a command, writes its results, and sets the exit code. Throws an AppError where the command or its configuration is wrong. */
@@ -100,12 +100,7 @@ class InputsRun {
         const outputDir = output === undefined ? commonFolder(local, this.#search) : output;
         const { parallel, force = false } = options;
         const given = { config, configFile, outputDir, replacesOutputs: force, signs, log };
-        const run = await LocalRun.start({ ...given, ...(parallel !== undefined && { parallel }) });
-        try {
-          await this.#runGroup(run, group, outputDir);
-        } finally {
-          await run.close();
-        }
+        await this.#runGroup(group, { ...given, ...(parallel !== undefined && { parallel }) });
       }
     } finally {
       this.#terminal.endProgress();
@@ -124,32 +119,46 @@ class InputsRun {
     }
   }
 
-  async #runGroup(run: LocalRun, paths: readonly string[], outputDir: string | null): Promise<void> {
+  /** Runs the inputs of a group. Starts nothing where none of its paths can be one. */
+  async #runGroup(paths: readonly string[], options: LocalRunOptions): Promise<void> {
+    let run: LocalRun | null = null;
+    const running = new Set<Promise<unknown>>();
+    try {
+      for await (const batch of this.#batches(paths)) {
+        run ??= await this.#start(options);
+        // One that was rejected stays, for the end of the loop.
+        const work: Promise<unknown> = this.#runBatch(run, batch, options.outputDir).then(() => running.delete(work));
+        work.catch(() => undefined);
+        running.add(work);
+        if (running.size >= MAX_CONCURRENT_REQUESTS) await Promise.race(running);
+        if (this.#interruption.signal.aborted) break;
+      }
+      await Promise.all(running);
+    } finally {
+      await run?.close();
+    }
+  }
+
+  async #start(options: LocalRunOptions): Promise<LocalRun> {
+    const run = await LocalRun.start(options);
     const { developmentIdentity } = run;
     if (developmentIdentity !== null) {
       this.#terminal.note(
         `Signing with the development identity ${developmentIdentity}, which nobody has a reason to trust. Use --certificate and --key.`,
       );
     }
-    const running = new Set<Promise<unknown>>();
-    for await (const batch of this.#batches(run, paths)) {
-      // One that was rejected stays, for the end of the loop.
-      const work: Promise<unknown> = this.#runBatch(run, batch, outputDir).then(() => running.delete(work));
-      work.catch(() => undefined);
-      running.add(work);
-      if (running.size >= MAX_CONCURRENT_REQUESTS) await Promise.race(running);
-      if (this.#interruption.signal.aborted) break;
-    }
-    await Promise.all(running);
+    return run;
   }
 
   async #runBatch(run: LocalRun, batch: Batch, outputDir: string | null): Promise<void> {
-    const { plan, inputs } = batch;
-    const { operation, outputFolder, params } = plan;
+    const { operation, outputFolder, outputName, params } = batch.plan;
+    if (outputName !== undefined) {
+      for (const each of batch.inputs) each.input = linkTo(each.input, outputName, run.folder, each.index);
+    }
     const { signal } = this.#interruption;
     const folder = outputFolder === null || outputDir === null ? null : relative(outputDir, outputFolder);
     const request = {
-      inputs: inputs.map(({ input }) => input),
+      inputs: batch.inputs.map(({ input }) => input),
       params,
       ...(folder !== null && { output: { type: 'local', name: folder } as const }),
     };
@@ -192,7 +201,7 @@ class InputsRun {
       isFailure ? `${path}: ${inCommandWords(entry.error ?? entry.status)}` : command.describe(path, entry),
       isFailure,
     );
-    for (const warning of entry.warnings ?? []) terminal.note(`${path}: ${warning}`);
+    for (const warning of entry.warnings ?? []) terminal.note(`${path}: ${inCommandWords(warning)}`);
     this.#showProgress();
   }
 
@@ -222,12 +231,11 @@ class InputsRun {
   }
 
   /** Groups planned inputs into requests. */
-  async *#batches(run: LocalRun, paths: readonly string[]): AsyncGenerator<Batch, void, void> {
+  async *#batches(paths: readonly string[]): AsyncGenerator<Batch, void, void> {
     const open = new Map<string, Batch>();
     let count = 0;
     for await (const { index, path, plan } of this.#planned(paths)) {
-      const { outputName, operation, outputFolder } = plan;
-      const input = outputName === undefined ? plan.input : linkTo(plan.input, outputName, run.folder, index);
+      const { input, outputName, operation, outputFolder } = plan;
       // Folders are large: each is a request of its own.
       const key = outputName === undefined ? `${operation} ${outputFolder}` : String(index);
       const batch = open.get(key) ?? { plan, inputs: [] };
