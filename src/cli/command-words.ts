@@ -6,6 +6,10 @@ const WORDS: readonly (readonly [RegExp, string])[] = [
   [/Choose another output\.prefix or output\.name/g, 'Name another folder with --output'],
   [/params\.digital_source_type/g, '--digital-source-type'],
   [/params\.(assertions|actions|parent)/g, '--$1'],
+  [/The audio endpoint signs .*?: (?:convert it, or )?use the video endpoint/g, 'Its name is that of audio: rename it'],
+  [/, and that it is the same on the host of the service/g, ''],
+  // Commands have no option for any other field.
+  [/; [^;.]*params\.[a-z_]+[^;.]*/g, ''],
 ];
 
 /** Returns a message with the options of commands in place of the fields of requests. */

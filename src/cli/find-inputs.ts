@@ -1,12 +1,12 @@
 import { constants, type Dirent, lstatSync, readdirSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { basename, dirname, join, resolve, sep } from 'node:path';
+import { basename, dirname, extname, join, resolve, sep } from 'node:path';
 import { createInterface } from 'node:readline';
 import { isReservedName } from '#bytes/staged-name.ts';
 import { AppError } from '#errors/app-error.ts';
 import { problemOf, systemErrorCode } from '#errors/system-problem.ts';
 import { HEAD_SIZE_BYTES } from '#formats/format-handler.ts';
-import { formatOf, id3, riff } from '#formats/formats.ts';
+import { AUDIO_ONLY_EXTENSIONS, formatOf, id3, riff } from '#formats/formats.ts';
 import { stemOf } from '#outputs/output-path.ts';
 import { isPlaylist } from '#outputs/output-sink.ts';
 
@@ -22,6 +22,8 @@ export interface FoundInput {
 export interface Search {
   /** Takes each media file in folders that are no publications. */
   readonly isRecursive: boolean;
+  /** Folders are not searched, because they lie in one that is watched. */
+  readonly isWatched?: boolean;
   /** Takes every folder as one input. */
   readonly takesFolders?: boolean;
   /** Called for a named output of an earlier run, which is left out; undefined where these are inputs. */
@@ -76,6 +78,7 @@ export async function* findInputs(paths: Iterable<string>, search: Search): Asyn
 }
 
 async function* findAt(path: string, search: Search): AsyncGenerator<FoundInput, void, void> {
+  const { isWatched = false } = search;
   try {
     const stats = lstatSync(path);
     if (stats.isSymbolicLink()) yield refused(path, new AppError('SOURCE_IS_LINK', { path }));
@@ -84,7 +87,7 @@ async function* findAt(path: string, search: Search): AsyncGenerator<FoundInput,
     else if (search.takesFolders) yield { path, kind: 'folder' };
     else if (hasPlaylists(readdirSync(path))) yield { path, kind: 'publication' };
     else if (search.isRecursive) yield* walk(path, search);
-    else yield { path, kind: 'folder', problem: new AppError('FOLDER_WITHOUT_PLAYLISTS', { path }) };
+    else yield refused(path, new AppError('FOLDER_WITHOUT_PLAYLISTS', { path, ...(isWatched && { isWatched }) }));
   } catch (error) {
     yield refused(path, sourceError(path, error));
   }
@@ -142,13 +145,22 @@ function sourceError(path: string, cause: unknown): AppError {
   }
 }
 
-/** Returns the operation that signs a file, by what its first bytes are. Names decide nothing. Throws `SOURCE_…`. */
+/**
+ * Returns the operation that signs a file, by what its first bytes are. That of audio takes all names of audio, and says what is wrong
+ * with the bytes. Throws `SOURCE_…`.
+ */
 export async function signOperationOf(path: string): Promise<'c2pa-audio' | 'c2pa-video'> {
   const head = await headOf(path).catch((error: unknown) => {
     throw sourceError(path, error);
   });
   const format = formatOf(head);
-  return format === id3 || (format === riff && head.toString('latin1', 8, 12) === 'WAVE') ? 'c2pa-audio' : 'c2pa-video';
+  const isAudio = format === id3 || (format === riff && head.toString('latin1', 8, 12) === 'WAVE');
+  return isAudio ? 'c2pa-audio' : operationNamedBy(path);
+}
+
+/** Returns the operation that takes files of a name. */
+export function operationNamedBy(path: string): 'c2pa-audio' | 'c2pa-video' {
+  return AUDIO_ONLY_EXTENSIONS.has(extname(path).slice(1).toLowerCase()) ? 'c2pa-audio' : 'c2pa-video';
 }
 
 /** Reads the first bytes of a file. Never waits, as for a FIFO. */

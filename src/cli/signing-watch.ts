@@ -30,6 +30,8 @@ export class SigningWatch {
   readonly #terminal: Terminal;
   readonly #running = new Map<string, Promise<void>>();
   #run: LocalRun | null = null;
+  /** The development identity that was told of. */
+  #toldIdentity: string | null = null;
   /** Numbers entries for the links to folders. */
   #count = 0;
   /** An error that is no fault of an entry: it ends the watch, and entries stay where they are. */
@@ -89,8 +91,9 @@ export class SigningWatch {
     };
     this.#run = await LocalRun.start({ ...given, ...(parallel !== undefined && { parallel }) });
     const { developmentIdentity: file } = this.#run;
-    if (file !== null)
+    if (file !== null && file !== this.#toldIdentity)
       this.#terminal.note(`Signing with the development identity ${file}, which nobody has a reason to trust.`);
+    this.#toldIdentity = file;
     return this.#run;
   }
 
@@ -132,7 +135,7 @@ export class SigningWatch {
     const { watched, signal } = this.#parts;
     let result: JobResultEntry | null = null;
     try {
-      for await (const found of findInputs([path], { isRecursive: false })) {
+      for await (const found of findInputs([path], { isRecursive: false, isWatched: true })) {
         if (found.problem !== undefined) throw found.problem;
         const { operation, input, params, outputName } = await planLocalSigning(found, stagingFolder, CHOICES);
         await mkdir(stagingFolder, { recursive: true });

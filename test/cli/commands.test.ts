@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
 import { RELEASE } from '#config/release.ts';
@@ -74,8 +75,13 @@ describe('the program attestream', { concurrency: 2 }, () => {
   test('tells problems in words of the command, not of requests', async () => {
     const place = new Workplace();
     writeFileSync(place.path('notes.mkv'), Buffer.from('1a45dfa3', 'hex'));
-    const sidecar = await place.run('sign', 'notes.mkv');
-    assert.match(sidecar.stderr, /Use --sidecar/);
+    writeFileSync(place.path('junk.mp3'), 'no music');
+    cpSync(place.path('evening-light.mp4'), place.path('film.mp3'));
+    const { stderr } = await place.run('sign', 'notes.mkv', 'junk.mp3', 'film.mp3');
+    assert.match(stderr, /notes\.mkv: .*Use --sidecar/);
+    assert.match(stderr, /junk\.mp3: .*none of the containers/);
+    assert.match(stderr, /film\.mp3: .*holds a video track/);
+    assert.doesNotMatch(stderr, /endpoint|params/);
     const unknown = await place.run('sign', '--ouput', 'out', 'four-notes.mp3');
     assert.match(unknown.stderr, /--output\?\)\n.*--help/);
   });
@@ -138,6 +144,27 @@ describe('the program attestream', { concurrency: 2 }, () => {
     assert.ok(child.stderr !== null);
     const [stderr, [code, signal]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
     assert.deepEqual([stderr, code, signal], ['', 3, null]);
+  });
+
+  test('fails for paths with nothing at them before it starts anything', async () => {
+    const place = new Workplace();
+    const { code, stderr } = await place.run('sign', 'nothing.mp4', 'ftp://example.com/a.mp4', '--output', 'out');
+    assert.equal(code, 1);
+    assert.match(stderr, /nothing at "nothing\.mp4"\. Check the path\.\n/);
+    assert.match(stderr, /ftp:\/\/example\.com\/a\.mp4: .*https?/);
+    assert.equal(existsSync(place.stateFolder), false);
+  });
+
+  test('tells that it tries an address again at which nothing answers', async () => {
+    const child = new Workplace().start('verify', 'http://127.0.0.1:9/film.mp4');
+    const end = ended(child);
+    assert.ok(child.stderr !== null);
+    for await (const line of createInterface({ input: child.stderr })) {
+      if (!line.includes('Trying again in ')) continue;
+      child.kill('SIGINT');
+      break;
+    }
+    assert.equal((await end).code, 130);
   });
 
   test('tells without doing anything what it would do', async () => {

@@ -20,6 +20,12 @@ describe('the folder of outputs beside their inputs', () => {
   });
 });
 
+test('a file whose bytes are of no format is taken for what its name says', async () => {
+  const file = join(temporaryFolder(), 'a.mp3');
+  writeFileSync(file, 'no music');
+  assert.equal(await signOperationOf(file), 'c2pa-audio');
+});
+
 test('a file that cannot be read is refused as such, whatever its name is', async () => {
   const file = join(temporaryFolder(), 'a.mp3');
   writeFileSync(file, 'ID3');

@@ -149,12 +149,15 @@ test('attestream watch signs files and publications, and says why one failed', a
   cpSync(join(SAMPLES, 'four-notes.mp3'), join(folder, 'four-notes.mp3'));
   cpSync(join(SAMPLES, 'publication'), join(folder, 'film'), { recursive: true });
   writeFileSync(join(folder, 'junk.mp4'), 'no film');
+  mkdirSync(join(folder, 'notes'));
   const home = temporaryFolder();
   const env = { ...process.env, XDG_STATE_HOME: join(home, 'state'), XDG_DATA_HOME: join(home, 'data') };
   const child = spawn(process.execPath, [PROGRAM, 'watch', folder, '--output', output], { env, stdio: 'ignore' });
   const exited = once(child, 'exit');
   t.after(() => child.kill('SIGKILL'));
-  await until(async () => !['four-notes.mp3', 'film', 'junk.mp4'].some((name) => existsSync(join(folder, name))));
+  await until(
+    async () => !['four-notes.mp3', 'film', 'junk.mp4', 'notes'].some((name) => existsSync(join(folder, name))),
+  );
   child.kill('SIGINT');
   assert.deepEqual(await exited, [130, null]);
   assert.deepEqual(
@@ -164,6 +167,10 @@ test('attestream watch signs files and publications, and says why one failed', a
     ['film_c2pa', 'four-notes_c2pa.mp3'],
   );
   assert.deepEqual(readdirSync(join(folder, 'done')).sort(), ['film', 'four-notes.mp3']);
-  assert.deepEqual(readdirSync(join(folder, 'failed')).sort(), ['junk.mp4', 'junk.mp4.txt']);
+  assert.deepEqual(readdirSync(join(folder, 'failed')).sort(), ['junk.mp4', 'junk.mp4.txt', 'notes', 'notes.txt']);
   assert.match(readFileSync(join(folder, 'failed', 'junk.mp4.txt'), 'utf8'), /^[A-Z_]+: ./);
+  assert.match(
+    readFileSync(join(folder, 'failed', 'notes.txt'), 'utf8'),
+    /Put the media files in it into the watched folder/,
+  );
 });

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { dirname, extname, resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { ApiParent } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -33,12 +33,13 @@ export function addSignCommand(program: Command): void {
 }
 
 async function sign(given: string[], options: SignOptions): Promise<void> {
-  const [{ namedPaths, isAddress }, { planLocalSigning }, { runInputs }, { loadCommandConfig }] = await Promise.all([
-    import('../find-inputs.ts'),
-    import('../plan-signing.ts'),
-    import('../run-inputs.ts'),
-    import('../run-options.ts'),
-  ]);
+  const [{ namedPaths, isAddress, operationNamedBy }, { planLocalSigning }, { runInputs }, { loadCommandConfig }] =
+    await Promise.all([
+      import('../find-inputs.ts'),
+      import('../plan-signing.ts'),
+      import('../run-inputs.ts'),
+      import('../run-options.ts'),
+    ]);
   const { sidecar = false, parent } = options;
   const output = options.output === undefined ? undefined : resolve(options.output);
   const signing = {
@@ -53,9 +54,7 @@ async function sign(given: string[], options: SignOptions): Promise<void> {
     const { path, kind } = found;
     if (kind === 'address') {
       if (output === undefined) throw new AppError('OUTPUT_FOLDER_MISSING', {});
-      const operation = /^\.(?:mp3|flac|wav)$/i.test(extname(URL.parse(path)?.pathname ?? ''))
-        ? 'c2pa-audio'
-        : 'c2pa-video';
+      const operation = operationNamedBy(URL.parse(path)?.pathname ?? '');
       return { operation, input: { type: 'remote_file_url', url: path }, outputFolder: output, params: ofFile };
     }
     const folder = output ?? dirname(resolve(path));

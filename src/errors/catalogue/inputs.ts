@@ -23,6 +23,9 @@ function remedyOf(path: string, relativeTo: LocalPath['relativeTo']): string {
   if (/^(?:https?|s3):\/\//i.test(path)) {
     return 'It is an address: give it as "url", with the type "remote_file_url" or "remote_folder_url".';
   }
+  if (/^[a-z][a-z\d+.-]*:\/\//i.test(path)) {
+    return 'It is an address of a kind that is not read: only http://, https:// and s3:// are.';
+  }
   if (relativeTo === 'start_folder') return FROM_START_FOLDER;
   return 'Check the path, and that it is the same on the host of the service.';
 }
@@ -50,10 +53,10 @@ export const inputErrors = {
     'INVALID_INPUT_TYPE',
     ({ path }) => `"${path}" is a link, and links are not followed. Name the file that it leads to.`,
   ),
-  FOLDER_WITHOUT_PLAYLISTS: entry<{ path: string }>(
+  FOLDER_WITHOUT_PLAYLISTS: entry<{ path: string; isWatched?: boolean }>(
     'INVALID_INPUT_TYPE',
-    ({ path }) =>
-      `"${path}" is a folder without playlists (.m3u8, .mpd), and so no publication. Use --recursive for the media files in it.`,
+    ({ path, isWatched = false }) =>
+      `"${path}" is a folder without playlists (.m3u8, .mpd), and so no publication. ${isWatched ? 'Put the media files in it into the watched folder itself' : 'Use --recursive for the media files in it'}.`,
   ),
   NOTHING_TO_PLAY: entry<{ path: string; names: readonly string[] }>(
     'INVALID_INPUT_TYPE',

@@ -184,7 +184,11 @@ export class InputRunner {
     const pauseMs = isTransient ? RETRY_DELAYS_MS[lease.transientFailures] : undefined;
     if (pauseMs === undefined) return failed;
     const { jobId, inputIndex } = lease;
-    this.#options.log.info({ job_id: jobId, input_index: inputIndex, pause_ms: pauseMs }, 'input is tried again');
+    const why = { input: nameOf(lease), problem: failed.entry.error };
+    this.#options.log.info(
+      { job_id: jobId, input_index: inputIndex, ...why, pause_ms: pauseMs },
+      'input is tried again',
+    );
     return { lease, reason: 'transient-failure', retryAt: Date.now() + pauseMs };
   }
 
