@@ -47,8 +47,9 @@ interface Parts {
   readonly folder: RunFolder;
   readonly jobs: Jobs;
   readonly checker: AssertionChecker;
-  readonly trust: TrustStore;
   readonly signer: Signers | undefined;
+  /** Closes all. */
+  readonly started: AsyncDisposableStack;
 }
 
 /**
@@ -70,25 +71,24 @@ export class LocalRun {
     const { log } = options;
     requireOptionalPackages(options.config);
     requireWritable(options);
-    const folder = await openRunFolder(log);
-    try {
-      const config = localConfig(options, folder.path);
-      const trust = await TrustStore.open({ settings: config.trust, log });
-      const launcher = await prepareLauncher({ config, configFile: options.configFile, log });
-      const signer = options.signs
-        ? await Signers.start({ config: signerConfig(options), launcher, log, trust })
-        : undefined;
-      try {
-        const jobs = await startJobs({ config, launcher, trust, signer, options });
-        return new LocalRun({ config, folder, jobs, checker: createAssertionChecker({ launcher }), trust, signer });
-      } catch (error) {
-        signer?.close();
-        throw error;
-      }
-    } catch (error) {
-      await folder.remove();
-      throw error;
-    }
+    await using started = new AsyncDisposableStack();
+    const folder = started.adopt(await openRunFolder(log), (each) => each.remove());
+    const config = localConfig(options, folder.path);
+    // A thread opens it while the signer starts. Workers start after both, because the files of both are hidden from them.
+    const store = Jobs.openStore(folder.path, log);
+    started.defer(() => store.then(({ close }) => close()).catch(() => undefined));
+    store.catch(() => undefined);
+    const trust = started.adopt(await TrustStore.open({ settings: config.trust, log }), (each) => each.close());
+    const launcher = await prepareLauncher({ config, configFile: options.configFile, log });
+    const signer = options.signs
+      ? await Signers.start({ config: signerConfig(options), launcher, log, trust })
+      : undefined;
+    started.defer(() => signer?.close());
+    const jobs = started.adopt(await startJobs({ config, launcher, trust, signer, store, options }), (each) =>
+      each.stop(0),
+    );
+    const checker = started.adopt(createAssertionChecker({ launcher }), (each) => each.close());
+    return new LocalRun({ config, folder, jobs, checker, signer, started: started.move() });
   }
 
   /** The file of the development identity, where it signs with that. */
@@ -123,12 +123,7 @@ export class LocalRun {
 
   /** Stops what runs, and removes everything but finished outputs. */
   async close(): Promise<void> {
-    const { jobs, checker, trust, signer, folder } = this.#parts;
-    await checker.close();
-    await jobs.stop(0);
-    signer?.close();
-    trust.close();
-    await folder.remove();
+    await this.#parts.started.disposeAsync();
   }
 
   /** Validates a request without the inputs that are refused; `body` is null where none is left. */
@@ -192,13 +187,14 @@ interface JobParts {
   readonly launcher: Launcher;
   readonly trust: TrustStore;
   readonly signer: Signers | undefined;
+  readonly store: ReturnType<typeof Jobs.openStore>;
   readonly options: LocalRunOptions;
 }
 
-async function startJobs({ config, launcher, trust, signer, options }: JobParts): Promise<Jobs> {
+async function startJobs({ config, launcher, trust, signer, store, options }: JobParts): Promise<Jobs> {
   const { log, parallel } = options;
   const jobs = new Jobs({
-    ...{ config, launcher, trust, log },
+    ...{ config, launcher, trust, store, log },
     ...(signer && { signer }),
     ...(parallel !== undefined && { maxRunningInputs: parallel }),
     workerEntry: new URL(import.meta.resolve('./worker.ts')),

@@ -53,6 +53,8 @@ export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signe
   /** The module that calls `runInputWorker`. */
   readonly workerEntry: URL;
   readonly log: Log;
+  /** The embedded store, where it is being opened already. It is closed with the jobs. */
+  readonly store?: Promise<JobEngine>;
   /** Inputs that run at once, of all jobs together; the number of cores unless given. */
   readonly maxRunningInputs?: number;
   readonly workerTimeouts?: Partial<WorkerTimeouts>;
@@ -91,6 +93,8 @@ interface Engine {
 
 /** Accepts, runs and reports jobs. A job that `submit` resolved with is on disk and survives the process. */
 export class Jobs {
+  /** Opens the embedded store of a data folder ahead, for `store` of the options. */
+  static readonly openStore = openSqliteEngine;
   readonly #options: JobsOptions;
   readonly #ids = new JobIds();
   #engine: Engine | null = null;
@@ -118,8 +122,9 @@ export class Jobs {
   }
 
   async #openEngine(): Promise<JobEngine> {
-    const { data_dir: dataDir, database_url: databaseUrl } = this.#options.config.jobs;
-    if (databaseUrl === undefined) return openSqliteEngine(dataDir, this.#options.log, this.#options.storeLost);
+    const { config, log, store, storeLost } = this.#options;
+    const { data_dir: dataDir, database_url: databaseUrl } = config.jobs;
+    if (databaseUrl === undefined) return store ?? openSqliteEngine(dataDir, log, storeLost);
     // The cluster's dependencies take memory, so they are loaded only when a database is configured.
     const { openCluster } = await import('./queue/postgres-engine.ts');
     return openCluster(databaseUrl, { ...this.#options, identities: this.#options.signer });
