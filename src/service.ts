@@ -124,7 +124,9 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
   });
   signer?.onRenewal(() => void jobs.identitiesChanged());
   await jobs.start();
-  const { checkAssertions, close: closeAssertionChecker } = createAssertionChecker({ launcher });
+  const { checkAssertions, replaceProcesses, close: closeAssertionChecker } = createAssertionChecker({ launcher });
+  // Processes that began before could read the files of new identities.
+  signer?.onRenewal(replaceProcesses);
   try {
     const server = await createHttpServer({
       ...{ config, configNow, jobs, operations, checkAssertions, telemetry, logger, log, trust },

@@ -33,6 +33,8 @@ export interface AssertionChecker {
     signal: AbortSignal,
     actions?: readonly StatedAction[],
   ): Promise<void>;
+  /** Has further checks made in new processes, to which other files are hidden. */
+  replaceProcesses(): void;
   /** Waits for pending checks and kills the processes. */
   close(): Promise<void>;
 }
@@ -67,6 +69,7 @@ export function createAssertionChecker({
       const batched = batchAssertions({ assertions, actions }, sizesBytes);
       await scheduler.run(new AssertionCheck(batched, budgets), signal);
     },
+    replaceProcesses: () => scheduler.replaceProcesses(),
     close: () => scheduler.close(),
   };
 }
@@ -94,6 +97,10 @@ class CheckScheduler {
       check.abandon();
       this.#queue.remove(check);
     }
+  }
+
+  replaceProcesses(): void {
+    for (const worker of [this.#general, this.#small]) worker.replace();
   }
 
   async close(): Promise<void> {

@@ -217,6 +217,21 @@ describe('the checker of assertions', () => {
     await other.close();
   });
 
+  test('replaces its process, at once where it is idle, else after its batch', async () => {
+    const before = childrenOfThis();
+    const started = () => childrenOfThis().filter((child) => !before.includes(child));
+    const other = createAssertionChecker({ budgets: AMPLE });
+    await other.checkAssertions([{ label: 'a.b', data: 1 }], signal);
+    other.replaceProcesses();
+    while (started().length > 0) await sleep(5);
+    const checked = other.checkAssertions([{ label: 'a.b', data: 1 }], signal);
+    while (started().length === 0) await sleep(5);
+    other.replaceProcesses();
+    await checked;
+    while (started().length > 0) await sleep(5);
+    await other.close();
+  });
+
   test('keeps no process alive', async () => {
     const child = fork(fileURLToPath(new URL('./check-once.ts', import.meta.url)));
     const [exitCode] = await once(child, 'exit');

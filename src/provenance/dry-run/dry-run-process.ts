@@ -55,6 +55,7 @@ export class DryRunWorker {
   readonly #options: DryRunWorkerOptions;
   #process: Child<DryRunRequest, DryRunAnswer> | null = null;
   #isBusy = false;
+  #isOld = false;
 
   constructor(options: DryRunWorkerOptions) {
     this.#options = options;
@@ -75,12 +76,18 @@ export class DryRunWorker {
       const startMs = performance.now();
       const outcome = await runIn(process, checked, budgets);
       const usedMs = performance.now() - startMs;
-      if (memoryOf(process) > MAX_IDLE_BYTES) process.kill();
+      if (this.#isOld || memoryOf(process) > MAX_IDLE_BYTES) process.kill();
       process.whenIdle(this.#options.idleTimeoutMs, () => process.kill());
       return { outcome, usedMs };
     } finally {
       this.#isBusy = false;
     }
+  }
+
+  /** Kills the process as soon as no batch is checked in it. */
+  replace(): void {
+    this.#isOld = true;
+    if (!this.#isBusy) this.#process?.kill();
   }
 
   async close(): Promise<void> {
@@ -91,6 +98,7 @@ export class DryRunWorker {
   async #started(): Promise<Child<DryRunRequest, DryRunAnswer>> {
     if (this.#process?.isAlive) return this.#process;
     const { entry, launcher } = this.#options;
+    this.#isOld = false;
     this.#process = new Child(launcher, entry, {
       serialization: 'advanced',
       execArgv: [YOUNG_GENERATION, OLD_GENERATION],
