@@ -101,9 +101,25 @@ test('what was removed from the configuration is not in force after a reload', a
   const { reloads, write } = await configured(
     `[signing]\ndefault_identity = "news"\n${identity('news')}${auth('desk', 'news')}`,
   );
-  await write(identity('sport'));
+  await write(`${identity('sport')}${auth('newsroom', 'sport')}`);
   await reloads.reload(BY);
   const { signing, auth: now } = reloads.config;
   assert.deepEqual([signing.default_identity, Object.keys(signing.identities)], [undefined, ['sport']]);
-  assert.deepEqual([now.tokens, now.callers], [[], {}]);
+  assert.deepEqual([now.tokens.map(({ caller }) => caller), Object.keys(now.callers)], [['newsroom'], ['newsroom']]);
+});
+
+test('a reload of a file that is half written neither opens the service nor leaves it without its identities', async () => {
+  const whole = `${identity('news')}${auth('desk', 'news')}`;
+  const { reloads, write, given } = await configured(whole);
+  const lost = {
+    [whole.slice(0, whole.indexOf('[auth.callers'))]: /auth\.callers: is not set any more/,
+    [identity('news')]: /auth\.tokens: is not set any more/,
+    '': /signing\.identities: is not set any more/,
+  };
+  const before = reloads.config;
+  for (const [text, message] of Object.entries(lost)) {
+    await write(text);
+    await assert.rejects(reloads.reload(BY), { reason: 'RELOAD_REFUSED', message });
+  }
+  assert.deepEqual([reloads.config, given], [before, []]);
 });
