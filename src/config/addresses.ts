@@ -17,8 +17,8 @@ export function parseBindAddress(value: string): BindAddress | null {
   return host === undefined || port > MAX_PORT ? null : { host, port };
 }
 
-/** Returns true where only this host can reach the address. */
-export function isLoopback({ host }: BindAddress): boolean {
+/** Returns true for a host that only this one can reach. */
+export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { apiActions, digitalSourceType } from '#contract/actions.ts';
 import { identityName } from '#contract/identity-name.ts';
+import { isLoopback } from './addresses.ts';
 import { path, timeoutMs, url } from './schema-values.ts';
 
 /** Limits the authorities of one configuration: each may take `tsa_timeout_ms` before the next is asked. */
@@ -15,7 +16,9 @@ const algorithm = z.enum(['es256', 'es384', 'es512', 'ps256', 'ps384', 'ps512', 
 
 const text = z.string().min(1, 'must not be empty');
 
-const httpsUrl = url.refine((value) => new URL(value).protocol === 'https:', 'must be a URL with the scheme https');
+const isHttps = (value: string) => new URL(value).protocol === 'https:';
+
+const httpsUrl = url.refine(isHttps, 'must be a URL with the scheme https');
 
 const pemSigner = z.strictObject({
   type: z.literal('pem'),
@@ -55,13 +58,20 @@ const httpSigner = z
   })
   .refine((given) => (given.client_certificate_path === undefined) === (given.client_key_path === undefined), {
     error: 'client_certificate_path and client_key_path must be set together, or neither',
+  })
+  // A worker that was taken over reaches every server that the signer reaches.
+  .refine(({ url, token_path, client_certificate_path }) => !url || token_path || client_certificate_path, {
+    error: 'url needs token_path or client_certificate_path',
   });
 
 /** A key of the transit engine of Vault or OpenBao. */
 const vaultSigner = z
   .strictObject({
     type: z.literal('vault'),
-    url,
+    url: url.refine(
+      (value) => isHttps(value) || isLoopback(new URL(value).hostname.replace(/^\[|\]$/g, '')),
+      'must have the scheme https, or lead to this host: a token goes with each request',
+    ),
     namespace: text.exactOptional(),
     mount: text.default('transit'),
     key: text,

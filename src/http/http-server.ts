@@ -200,7 +200,7 @@ function logRequests(app: FastifyInstance): void {
 
 function warnWhereOpen(config: Config, logger: FastifyBaseLogger): void {
   const address = parseBindAddress(config.server.bind_addr);
-  if (config.auth.tokens.length > 0 || address === null || isLoopback(address)) return;
+  if (config.auth.tokens.length > 0 || address === null || isLoopback(address.host)) return;
   logger.warn(
     { bind_addr: config.server.bind_addr },
     'ANYONE WHO CAN REACH THIS ADDRESS CAN USE THE SERVICE, with all the files it may read. Set auth.tokens, or bind to 127.0.0.1.',

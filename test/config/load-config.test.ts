@@ -246,10 +246,25 @@ describe('loadConfig', () => {
     assert.match(kind ?? '', /signer.*: must be a table with a type: pem, pkcs11/);
   });
 
+  test('gives no token to whoever listens on the way, and has servers sign for nobody without a credential', async () => {
+    const problemOf = async (signer: string) =>
+      (
+        await problems(`[signing.identities.news]\ncertificate_path = "c.pem"\nsigner = { key = "k", ${signer} }`)
+      ).join();
+    const vault = (url: string) => problemOf(`type = "vault", token_path = "t", url = "${url}"`);
+    assert.match(await vault('http://vault.example.com:8200'), /signer\.url: must have the scheme https/);
+    for (const url of ['https://vault.example.com', 'http://127.0.0.1:8200', 'http://localhost:8200', 'http://[::1]'])
+      await load(
+        `[signing.identities.news]\ncertificate_path = "c.pem"\nsigner = { key = "k", type = "vault", token_path = "t", url = "${url}" }`,
+      );
+    const open = 'type = "http", url = "https://keys.example.com/"';
+    assert.match(await problemOf(open), /signer: url needs token_path or client_certificate_path/);
+  });
+
   test('has one way to configure an identity, and takes its absent parts from signing', async () => {
     const own = 'tsa_url = "https://tsa.example.com"\ncertificate_path = "c.pem"\nprivate_key_path = "k.pem"\n';
     const news =
-      '[signing.identities.news]\ncertificate_path = "n.pem"\nsigner = { type = "vault", url = "http://v", key = "k", token_path = "t" }';
+      '[signing.identities.news]\ncertificate_path = "n.pem"\nsigner = { type = "vault", url = "https://v", key = "k", token_path = "t" }';
     const [both] = await problems(`[signing]\n${own}${news}`);
     assert.match(both ?? '', /signing\.identities: cannot stand beside signing\.certificate_path/);
     const [one] = identitiesOf(await load(`[signing]\n${own}`));

@@ -39,7 +39,7 @@ const PKCS11 = '{ type = "pkcs11", module = "m.so", token = "t", key = "k", pin_
 const CONFIGURATIONS = {
   'pkcs11.toml': `[signing.identities.news]
 certificate_path = "chain.pem"
-signer = { type = "http", url = "https://127.0.0.1:9", key = "k" }
+signer = { type = "http", url = "https://127.0.0.1:9", key = "k", token_path = "t" }
 publisher = { certificate_path = "publisher.pem", signer = ${PKCS11} }`,
   'aws-kms.toml': `[signing.identities.news]
 certificate_path = "chain.pem"
