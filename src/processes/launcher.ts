@@ -2,7 +2,7 @@ import { type ChildProcess, execFile, type SerializationType, spawn } from 'node
 import { mkdirSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { mkdir, realpath } from 'node:fs/promises';
 import { getCompileCacheDir } from 'node:module';
-import { constants } from 'node:os';
+import { constants, homedir } from 'node:os';
 import { dirname, join, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -31,7 +31,7 @@ export interface LaunchOptions {
   readonly execArgv: readonly string[];
   /** Variables that are set unless the environment of the service sets them. */
   readonly environment?: NodeJS.ProcessEnv;
-  /** Passes the variables of the AWS SDK's credential chain on. */
+  /** Passes the variables of the AWS SDK's credential chain on. A sandbox hides its files from other processes. */
   readonly aws?: boolean;
   /** Passes all variables on but those of the service itself and of AWS: libraries of vendors have variables of their own. */
   readonly vendor?: boolean;
@@ -102,7 +102,7 @@ export class Launcher {
     throw new Error('a process cannot be started: too many files are open');
   }
 
-  #prefixFor({ writable, limits = MEDIA_PROCESS_LIMITS }: LaunchOptions, environment: NodeJS.ProcessEnv): string[] {
+  #prefixFor({ writable, aws, limits = MEDIA_PROCESS_LIMITS }: LaunchOptions, environment: NodeJS.ProcessEnv): string[] {
     const { prlimit, setpriv, setprivReduced, bwrap } = this.#protections;
     const limiting = prlimit === null ? [] : limitPrefix(prlimit, limits);
     if (writable === undefined) return [...limiting, ...setpriv];
@@ -112,7 +112,7 @@ export class Launcher {
     const folders = [...writable, ...(writable.length > 0 && cache !== null ? [cache] : [])];
     const paths = {
       writable: this.#realPaths.of(folders, true),
-      hidden: this.#hidden,
+      hidden: aws ? this.#hidden : [...this.#hidden, ...awsFiles()],
       readable: this.#realPaths.of(readable, false),
     };
     return [...limiting, ...bwrap, ...mountArguments(paths, environment), '--'];
@@ -301,18 +301,24 @@ const NEEDED_SOCKET_FOLDERS = [
   '/run/current-system',
 ];
 
-/**
- * Variables that name files which the process reads, such as the token of a web identity. Their folders are mounted,
- * because such files are replaced by renaming.
- */
-const FILE_VARIABLES = [
+/** Variables that name files of the AWS SDK's credential chain. */
+const AWS_FILE_VARIABLES = [
   'AWS_WEB_IDENTITY_TOKEN_FILE',
   'AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE',
   'AWS_SHARED_CREDENTIALS_FILE',
   'AWS_CONFIG_FILE',
-  'NODE_EXTRA_CA_CERTS',
-  'SSL_CERT_FILE',
 ];
+
+/**
+ * Variables that name files which the process reads, such as the token of a web identity. Their folders are mounted,
+ * because such files are replaced by renaming.
+ */
+const FILE_VARIABLES = [...AWS_FILE_VARIABLES, 'NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE'];
+
+/** Returns the paths of the AWS SDK's credential chain. Where a key is in AWS KMS, whoever reads them signs. */
+function awsFiles(): readonly string[] {
+  return [join(homedir(), '.aws'), ...AWS_FILE_VARIABLES.flatMap((name) => process.env[name] ?? [])];
+}
 
 /** The service's code, two folders above this one. A process that could write it could change the next process. */
 const CODE_FOLDER = fileURLToPath(new URL('../..', import.meta.url));

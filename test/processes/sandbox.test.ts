@@ -90,6 +90,23 @@ describe('a process that was taken over, in the sandbox', () => {
     assert.equal(await attempt({ kind: 'read', path: keyAlone }), 'ENOENT');
   });
 
+  test('reads the credentials of AWS only where it is given their variables', async (t) => {
+    const { folder, output } = places(t);
+    mkdirSync(join(folder, '.aws'));
+    const [shared, token] = [join(folder, '.aws/credentials'), join(folder, 'media/token')] as const;
+    for (const file of [shared, token]) writeFileSync(file, 'secret');
+    for (const [name, value] of Object.entries({ HOME: folder, AWS_WEB_IDENTITY_TOKEN_FILE: token })) {
+      const before = process.env[name];
+      process.env[name] = value;
+      t.after(() => (before === undefined ? delete process.env[name] : (process.env[name] = before)));
+    }
+    const launcher = new Launcher({ protections: await probeProtections('require') });
+    for (const aws of [true, false]) {
+      const { attempt } = await intruder(t, launcher, { writable: [output], aws });
+      for (const path of [shared, token]) assert.equal((await attempt({ kind: 'read', path })) === null, aws, path);
+    }
+  });
+
   test('neither reads nor changes the job store, in a data folder that it writes', async (t) => {
     const { output } = places(t);
     const config = configSchema.parse({ jobs: { data_dir: output } });
