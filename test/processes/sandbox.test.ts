@@ -98,7 +98,10 @@ describe('a process that was taken over, in the sandbox', () => {
     for (const [name, value] of Object.entries({ HOME: folder, AWS_WEB_IDENTITY_TOKEN_FILE: token })) {
       const before = process.env[name];
       process.env[name] = value;
-      t.after(() => (before === undefined ? delete process.env[name] : (process.env[name] = before)));
+      t.after(() => {
+        delete process.env[name];
+        if (before !== undefined) process.env[name] = before;
+      });
     }
     const launcher = new Launcher({ protections: await probeProtections('require') });
     for (const aws of [true, false]) {
