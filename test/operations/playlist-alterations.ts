@@ -142,6 +142,14 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
     'a second base address': replaced('<Period', '<BaseURL>a/</BaseURL><BaseURL>b/</BaseURL><Period'),
     'a location elsewhere': replaced('<Period', '<Location>https://cdn.example/a.mpd</Location><Period'),
     'steering by a server': replaced('<Period', '<ContentSteering>https://cdn.example/a</ContentSteering><Period'),
+    'steering by a server, in the description of the service': replaced(
+      '<Period',
+      '<ServiceDescription><ContentSteering>/steering</ContentSteering></ServiceDescription><Period',
+    ),
+    'a pattern of durations in another namespace': (text) =>
+      text
+        .replace('<SegmentTimeline>', '<SegmentTimeline><Pattern xmlns="urn:example" id="1"><P d="999999"/></Pattern>')
+        .replace('<S t=', '<S p="1" t='),
     'a presentation offset': replaced(/timescale="(\d+)"/, 'timescale="$1" presentationTimeOffset="$1"'),
     'a period that ends early': replaced(/<Period ([^>]*)>/, '<Period $1 duration="PT2S">'),
     'a duration that ends early': replaced(/mediaPresentationDuration="[^"]*"/, 'mediaPresentationDuration="PT2.0S"'),

@@ -92,9 +92,9 @@ export const INSIDE_OPAQUE: ReadonlySet<string> = new Set([
   ),
   ...words('AudioDescriptor AudioChannel'),
 ]);
-/** Elements that lead newer players elsewhere, some of them in whatever namespace. */
+/** Elements by which newer players play something else, or at other times, some of them in whatever namespace. */
 export const FOLLOWED: ReadonlySet<string> = words(
-  'ImportedMPD OverlayEvent AlternativeMPD InsertPresentation ReplacePresentation UrlQueryInfo ExtUrlQueryInfo ExtHttpHeaderInfo',
+  'ImportedMPD OverlayEvent AlternativeMPD InsertPresentation ReplacePresentation UrlQueryInfo ExtUrlQueryInfo ExtHttpHeaderInfo RequestParam Pattern SegmentSequenceProperties',
 );
 
 /** Names under which players keep what they read beside the attributes, so that an attribute replaces it. */

@@ -92,7 +92,7 @@ const AT_ROOT: Addressing = {
 function checkElement(element: XmlElement, found: Report, around: Addressing): void {
   const { name, children, text, start } = element;
   checkTarget(element, found);
-  if (OPAQUE.has(name)) return;
+  if (OPAQUE.has(name)) return checkTargetsIn(element, found);
   const grammar = ELEMENTS.get(name);
   if (grammar === undefined) return;
   if (!grammar.hasText && text !== '') found(start, `<${name}> holds text`);
@@ -160,6 +160,15 @@ function leadsElsewhere({ attributes, text, children }: XmlElement): boolean {
   const own = [...attributes].filter(([name]) => !/^(?:xmlns|schemeIdUri|schemaLocation)/.test(name));
   const hasAddress = own.some(([name, value]) => ADDRESS.test(value) || (ADDRESS_NAME.test(name) && value !== ''));
   return hasAddress || ADDRESS.test(text) || children.some(leadsElsewhere);
+}
+
+/** Finds elements that lead players elsewhere in one that says nothing else of what plays. Events are those of applications. */
+function checkTargetsIn({ name, children }: XmlElement, found: Report): void {
+  if (name === 'EventStream') return;
+  for (const child of children) {
+    checkTarget(child, found);
+    checkTargetsIn(child, found);
+  }
 }
 
 /** Finds elements that lead players elsewhere. */
