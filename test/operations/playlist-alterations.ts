@@ -150,6 +150,7 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
       text
         .replace('<SegmentTimeline>', '<SegmentTimeline><Pattern xmlns="urn:example" id="1"><P d="999999"/></Pattern>')
         .replace('<S t=', '<S p="1" t='),
+    'a range of an index beside a template': replaced('<SegmentTemplate ', '<SegmentTemplate indexRange="831-942" '),
     'a presentation offset': replaced(/timescale="(\d+)"/, 'timescale="$1" presentationTimeOffset="$1"'),
     'a period that ends early': replaced(/<Period ([^>]*)>/, '<Period $1 duration="PT2S">'),
     'a duration that ends early': replaced(/mediaPresentationDuration="[^"]*"/, 'mediaPresentationDuration="PT2.0S"'),

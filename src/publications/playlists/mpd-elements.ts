@@ -13,7 +13,7 @@ const DESCRIPTORS =
   'Role Accessibility Rating Viewpoint EssentialProperty SupplementalProperty FramePacking AudioChannelConfiguration ContentProtection InbandEventStream OutputProtection Label GroupLabel ProducerReferenceTime RandomAccess Switching ContentAuthenticity';
 const SEGMENTS = 'BaseURL SegmentBase SegmentList SegmentTemplate';
 const SEGMENT_BASE =
-  'timescale presentationTimeOffset eptDelta pdDelta presentationDuration timeShiftBufferDepth indexRange indexRangeExact availabilityTimeOffset availabilityTimeComplete';
+  'timescale presentationTimeOffset eptDelta pdDelta presentationDuration timeShiftBufferDepth availabilityTimeOffset availabilityTimeComplete';
 const SEGMENT_LISTS = `${SEGMENT_BASE} duration startNumber endNumber`;
 const SEGMENT_CHILDREN = 'Initialization RepresentationIndex SegmentTimeline BitstreamSwitching';
 
@@ -42,7 +42,8 @@ export const ELEMENTS: ReadonlyMap<string, ElementGrammar> = new Map(
     ContentComponent: ['id lang contentType par tag', 'Accessibility Role Rating Viewpoint'],
     SegmentTemplate: [`${SEGMENT_LISTS} media index initialization bitstreamSwitching`, SEGMENT_CHILDREN],
     SegmentList: [SEGMENT_LISTS, `${SEGMENT_CHILDREN} SegmentURL`],
-    SegmentBase: [SEGMENT_BASE, 'Initialization RepresentationIndex'],
+    // Elsewhere, some players take what plays from the index at this range, in a file that nothing else names.
+    SegmentBase: [`${SEGMENT_BASE} indexRange indexRangeExact`, 'Initialization RepresentationIndex'],
     SegmentTimeline: ['', 'S'],
     S: ['t n d r k', ''],
     SegmentURL: ['media mediaRange index indexRange', ''],
