@@ -151,6 +151,15 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
         .replace('<SegmentTimeline>', '<SegmentTimeline><Pattern xmlns="urn:example" id="1"><P d="999999"/></Pattern>')
         .replace('<S t=', '<S p="1" t='),
     'a range of an index beside a template': replaced('<SegmentTemplate ', '<SegmentTemplate indexRange="831-942" '),
+    'an attribute under which some parsers keep the names of elements': replaced(
+      '</SegmentTemplate>',
+      '</SegmentTemplate><other xmlns="urn:example" nodeName="SegmentTemplate" media="other$Number$"/>',
+    ),
+    'the same at an element that is known': replaced('<AdaptationSet ', '<AdaptationSet nodeName="other" '),
+    'an element with the name of an attribute': replaced(
+      /(<AdaptationSet [^>]*>)/,
+      '$1<contentType xmlns="urn:example"/>',
+    ),
     'a presentation offset': replaced(/timescale="(\d+)"/, 'timescale="$1" presentationTimeOffset="$1"'),
     'a period that ends early': replaced(/<Period ([^>]*)>/, '<Period $1 duration="PT2S">'),
     'a duration that ends early': replaced(/mediaPresentationDuration="[^"]*"/, 'mediaPresentationDuration="PT2.0S"'),

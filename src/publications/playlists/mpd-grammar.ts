@@ -141,6 +141,9 @@ function checkOtherElements(element: XmlElement, text: string, around: Surroundi
     if (isNewer || FOLLOWED.has(name)) {
       return found(start, `<${name}> is no element that is known here, and some players may follow it`);
     }
+    if (!around.isOpaque && OF_APPLICATIONS.test(name) && KNOWN_ATTRIBUTES.has(name.toLowerCase())) {
+      return found(start, `<${name}> has the name of an attribute, which some players take for it`);
+    }
     if (leadsElsewhere(element)) found(start, `<${name}>`, 'unsigned');
     else if (!around.isOpaque) found(start, `<${name}>`, 'unknown');
     return;
@@ -149,7 +152,7 @@ function checkOtherElements(element: XmlElement, text: string, around: Surroundi
   for (const child of children) checkOtherElements(child, text, { isOfMpeg: isInMpeg, isOpaque }, found);
 }
 
-/** Names of elements that applications put into events and descriptors; those of MPEG begin with a capital. */
+/** Names of elements of applications, as in events and descriptors; those of MPEG begin with a capital. */
 const OF_APPLICATIONS = /^[a-z]/;
 
 /** Names of attributes that are addresses, whatever these look like. */

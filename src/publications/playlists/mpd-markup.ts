@@ -19,6 +19,7 @@ export function checkMarkup(text: string, found: Report): void {
   }
   for (const { index, 0: written, 1: name = '', 2: value = '' } of text.matchAll(ATTRIBUTE)) {
     if (!QUALIFIED_NAME.test(name)) found(index, `${name.slice(0, 60)} is no name of an attribute`);
+    if (KEPT_BY_PARSERS.has(name)) found(index, `${name} has some parsers take the element for another one`);
     if (
       (FILE_ADDRESSES.has(name) ? value.replaceAll('&amp;', '') : value).includes('&') &&
       (KNOWN_ATTRIBUTES.has(name.toLowerCase()) || name === 'schemeIdUri')
@@ -55,6 +56,9 @@ const DECLARATION =
 
 /** Attributes that SCTE 214-1 defines in its namespace, as ISO/IEC 23009-1 does without one: they say which codecs there are. */
 const QUALIFIED_ATTRIBUTES: ReadonlySet<string> = new Set(['supplementalCodecs', 'supplementalProfiles']);
+
+/** Names under which parsers that keep attributes beside them know an element. */
+const KEPT_BY_PARSERS: ReadonlySet<string> = new Set(['nodeName', 'localName', 'tagName', 'childNodes']);
 
 /** An element and its default namespace, quotes included. */
 const NAMESPACE = /<([\w.-]+)\s(?:[^<>]*?\s)?xmlns\s*=\s*("[^"<]*"|'[^'<]*')/g;
