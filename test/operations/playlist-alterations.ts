@@ -156,6 +156,10 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
       '</SegmentTemplate><other xmlns="urn:example" nodeName="SegmentTemplate" media="other$Number$"/>',
     ),
     'the same at an element that is known': replaced('<AdaptationSet ', '<AdaptationSet nodeName="other" '),
+    'an element with a name under which they keep it': replaced(
+      /(<AdaptationSet [^>]*>)/,
+      '$1<x:nodeName xmlns:x="urn:example"/>',
+    ),
     'an element with the name of an attribute': replaced(
       /(<AdaptationSet [^>]*>)/,
       '$1<contentType xmlns="urn:example"/>',

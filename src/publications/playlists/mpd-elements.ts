@@ -98,6 +98,8 @@ export const FOLLOWED: ReadonlySet<string> = words(
   'ImportedMPD OverlayEvent AlternativeMPD InsertPresentation ReplacePresentation UrlQueryInfo ExtUrlQueryInfo ExtHttpHeaderInfo RequestParam Pattern SegmentSequenceProperties',
 );
 
+/** Names under which parsers that keep attributes and elements beside them know an element. */
+export const KEPT_BY_PARSERS: ReadonlySet<string> = words('nodeName localName tagName childNodes');
 /** Names under which players keep what they read beside the attributes, so that an attribute replaces it. */
 const KEPT_BY_PLAYERS =
   'baseUrl segmentUrls sourceDuration periodStart periodDuration presentationTime number clientOffset NOW role label';
@@ -105,7 +107,7 @@ const KEPT_BY_PLAYERS =
 export const KNOWN_ATTRIBUTES: ReadonlySet<string> = new Set(
   [...ELEMENTS.values()]
     .flatMap(({ attributes, hasText }) => (hasText ? [] : [...attributes]))
-    .concat(...words(KEPT_BY_PLAYERS))
+    .concat(...words(KEPT_BY_PLAYERS), ...KEPT_BY_PARSERS)
     .map((name) => name.toLowerCase()),
 );
 

@@ -1,4 +1,4 @@
-import { FILE_ADDRESSES, isOfMpeg, KNOWN_ATTRIBUTES } from './mpd-elements.ts';
+import { FILE_ADDRESSES, isOfMpeg, KEPT_BY_PARSERS, KNOWN_ATTRIBUTES } from './mpd-elements.ts';
 import { ODD_CHARACTER, type PlaylistFinding } from './playlist-finding.ts';
 
 /** Reports a problem at a position of the text. */
@@ -56,9 +56,6 @@ const DECLARATION =
 
 /** Attributes that SCTE 214-1 defines in its namespace, as ISO/IEC 23009-1 does without one: they say which codecs there are. */
 const QUALIFIED_ATTRIBUTES: ReadonlySet<string> = new Set(['supplementalCodecs', 'supplementalProfiles']);
-
-/** Names under which parsers that keep attributes beside them know an element. */
-const KEPT_BY_PARSERS: ReadonlySet<string> = new Set(['nodeName', 'localName', 'tagName', 'childNodes']);
 
 /** An element and its default namespace, quotes included. */
 const NAMESPACE = /<([\w.-]+)\s(?:[^<>]*?\s)?xmlns\s*=\s*("[^"<]*"|'[^'<]*')/g;
