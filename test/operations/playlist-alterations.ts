@@ -160,6 +160,10 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
       /(<AdaptationSet [^>]*>)/,
       '$1<x:nodeName xmlns:x="urn:example"/>',
     ),
+    'encryption of whole segments': replaced(
+      /(<AdaptationSet [^>]*>)/,
+      '$1<ContentProtection schemeIdUri="urn:mpeg:dash:sea:2012"/>',
+    ),
     'an element with the name of an attribute': replaced(
       /(<AdaptationSet [^>]*>)/,
       '$1<contentType xmlns="urn:example"/>',

@@ -22,6 +22,8 @@ const LEADS_ELSEWHERE =
   /^urn:(?:mpeg:dash:(?:chaining|fallback|urlparam|event:alternative|event:callback|mpd-linking|resource-linking)|dvb:dash:fontdownload)/i;
 /** Schemes by which some players play fewer segments, or none. */
 const CUTS = /^http:\/\/dashif\.org\/guidelines\/last-segment-number/i;
+/** Schemes by which some players decrypt whole segments, and get others: those that are signed are not encrypted so. */
+const DECRYPTS = /^urn:mpeg:dash:sea:/i;
 /** Essential properties that they know: also those of key frames and of pictures for seek bars, which do not play as media. */
 const KNOWN_PROPERTIES: ReadonlySet<string> = new Set([
   ...PLAYED_PROPERTIES.keys(),
@@ -184,6 +186,8 @@ function checkTarget({ name, attributes, start }: XmlElement, found: Report): vo
     found(start, `<${name}> leads players elsewhere (${scheme})`, 'unsigned');
   } else if (scheme !== undefined && CUTS.test(scheme)) {
     found(start, `<${name}> has some players leave out segments (${scheme})`);
+  } else if (scheme !== undefined && DECRYPTS.test(scheme)) {
+    found(start, `<${name}> has some players decrypt whole segments (${scheme})`);
   } else if (scheme !== undefined && name === 'EssentialProperty' && !KNOWN_PROPERTIES.has(scheme)) {
     found(start, `EssentialProperty ${scheme}`, 'unknown');
   }
