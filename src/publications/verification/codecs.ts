@@ -103,10 +103,18 @@ function profiled({ kind, id }: Codec, detail: string): Codec {
 /** Bytes of sample entries before the boxes in them (ISO/IEC 14496-12 §12.1.3 and §12.2.3). */
 const ENTRY_BYTES: Readonly<Record<string, number>> = { vide: 78, soun: 28 };
 
+/** Returns true for a track with a sample entry of encrypted samples (ISO/IEC 14496-12 §8.12). */
+export function isEncrypted(trak: Box): boolean {
+  return [...entriesOf(trak)].some(({ type }) => /^enc[a-z]$/.test(type));
+}
+
+function entriesOf(trak: Box): Iterable<Box> {
+  return trak.descendant('mdia', 'minf', 'stbl', 'stsd')?.children(8) ?? [];
+}
+
 /** Returns the codecs of a track by its sample entries; what is encrypted counts as what it was. */
 export function codecsOfTrack(trak: Box, handler: string): Codec[] {
-  const entries = trak.descendant('mdia', 'minf', 'stbl', 'stsd')?.children(8) ?? [];
-  return Array.from(entries).flatMap((entry) => {
+  return Array.from(entriesOf(trak)).flatMap((entry) => {
     const boxes = [...entry.children(ENTRY_BYTES[handler] ?? entry.bytes.length)];
     const original = boxes.find(({ type }) => type === 'sinf')?.descendant('frma');
     const name = original === undefined ? entry.type : new BoxFields(original).text(4);

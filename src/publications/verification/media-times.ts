@@ -7,13 +7,14 @@ import {
   handlerTypeIn,
   parseBoxHeader,
 } from '#formats/isobmff-boxes.ts';
-import { type Codec, codecsOfTrack } from './codecs.ts';
+import { type Codec, codecsOfTrack, isEncrypted } from './codecs.ts';
 
 /** The times of a track in its init segment. */
 interface TrackTimes {
   /** The handler type, such as `vide` or `soun` (ISO/IEC 14496-12 §8.4.3). */
   readonly handler: string;
   readonly codecs: readonly Codec[];
+  readonly isEncrypted: boolean;
   /** Ticks per second. */
   readonly timescale: number;
   /** Of its samples, in ticks, where fragments do not say another; 0 where it is unknown. */
@@ -28,6 +29,8 @@ export type InitTimes = ReadonlyMap<number, TrackTimes>;
 /** When a fragment plays by its own boxes, in seconds of presentation time: behind the composition offsets and the edit list. */
 export interface FragmentTimes {
   readonly isOfPictures: boolean;
+  /** True where its samples may be encrypted, by its init segment. */
+  readonly isEncrypted: boolean;
   readonly startSeconds: number;
   readonly durationSeconds: number;
   /** The duration of one of its samples, on average. */
@@ -74,7 +77,8 @@ function timesOfTrack(trak: Box, defaults: ReadonlyMap<number, number>, movieTim
   const editStart = mediaTicks - (movieTimescale === 0 ? 0 : (emptyTicks * timescale) / movieTimescale);
   const handler = hdlr === undefined ? '' : handlerTypeIn(hdlr);
   const codecs = readable(() => codecsOfTrack(trak, handler), []);
-  return [id, { handler, codecs, timescale, sampleDuration: defaults.get(id) ?? 0, editStart }];
+  const isProtected = readable(() => isEncrypted(trak), false);
+  return [id, { handler, codecs, isEncrypted: isProtected, timescale, sampleDuration: defaults.get(id) ?? 0, editStart }];
 }
 
 function fieldOf(header: Box | undefined): number {
@@ -108,7 +112,7 @@ export function timesOfAll(runs: readonly RunTimes[]): FragmentTimes | null {
   return byTrack.find(({ isOfPictures }) => isOfPictures) ?? longest ?? null;
 }
 
-function timesOfRuns({ handler, timescale, editStart }: TrackTimes, runs: readonly RunTimes[]): FragmentTimes {
+function timesOfRuns({ handler, isEncrypted, timescale, editStart }: TrackTimes, runs: readonly RunTimes[]): FragmentTimes {
   const ticks = runs.reduce((sum, run) => sum + run.ticks, 0);
   const sampleCount = runs.reduce((sum, run) => sum + run.sampleCount, 0);
   const start = runs.reduce((least, run) => Math.min(least, run.start), Number.POSITIVE_INFINITY) - editStart;
@@ -116,6 +120,7 @@ function timesOfRuns({ handler, timescale, editStart }: TrackTimes, runs: readon
   const hidden = Math.min(Math.max(-start, 0), ticks);
   return {
     isOfPictures: handler === 'vide',
+    isEncrypted,
     startSeconds: (start + hidden) / timescale,
     durationSeconds: (ticks - hidden) / timescale,
     sampleSeconds: ticks / sampleCount / timescale,

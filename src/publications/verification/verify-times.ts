@@ -78,6 +78,7 @@ function problemsIn(fragments: readonly TimedFragment[], pictures: PictureSectio
       run = new Run(run);
     }
     const problem =
+      problemOfKey(fragment) ??
       problemOfDuration(fragment) ??
       problemOfWindow(fragment, pictures) ??
       cut.problemWith(fragment, pictures) ??
@@ -158,6 +159,12 @@ class Run {
 /** Returns true where a fragment stands behind another one in the playlist, and was signed behind it. */
 function follows(before: TimedFragment, { init, position, own }: TimedFragment): boolean {
   return init === before.init && position === before.position + 1 && own.position === before.own.position + 1;
+}
+
+/** Returns why players may decrypt what is not encrypted: some (GStreamer) do so with whole segments, by whatever key they can load. */
+function problemOfKey({ key, own }: TimedFragment): string | null {
+  if (key === null || own.isEncrypted || /URI="skd:/.test(key)) return null;
+  return 'a key stands above it, and its media are not encrypted';
 }
 
 /** Returns why a stated duration is not that of a fragment: players skip what lasts no time, and stop where media ends early. */
