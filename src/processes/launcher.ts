@@ -102,7 +102,10 @@ export class Launcher {
     throw new Error('a process cannot be started: too many files are open');
   }
 
-  #prefixFor({ writable, aws, limits = MEDIA_PROCESS_LIMITS }: LaunchOptions, environment: NodeJS.ProcessEnv): string[] {
+  #prefixFor(
+    { writable, aws, limits = MEDIA_PROCESS_LIMITS }: LaunchOptions,
+    environment: NodeJS.ProcessEnv,
+  ): string[] {
     const { prlimit, setpriv, setprivReduced, bwrap } = this.#protections;
     const limiting = prlimit === null ? [] : limitPrefix(prlimit, limits);
     if (writable === undefined) return [...limiting, ...setpriv];

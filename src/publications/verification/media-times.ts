@@ -78,7 +78,10 @@ function timesOfTrack(trak: Box, defaults: ReadonlyMap<number, number>, movieTim
   const handler = hdlr === undefined ? '' : handlerTypeIn(hdlr);
   const codecs = readable(() => codecsOfTrack(trak, handler), []);
   const isProtected = readable(() => isEncrypted(trak), false);
-  return [id, { handler, codecs, isEncrypted: isProtected, timescale, sampleDuration: defaults.get(id) ?? 0, editStart }];
+  return [
+    id,
+    { handler, codecs, isEncrypted: isProtected, timescale, sampleDuration: defaults.get(id) ?? 0, editStart },
+  ];
 }
 
 function fieldOf(header: Box | undefined): number {
@@ -112,7 +115,10 @@ export function timesOfAll(runs: readonly RunTimes[]): FragmentTimes | null {
   return byTrack.find(({ isOfPictures }) => isOfPictures) ?? longest ?? null;
 }
 
-function timesOfRuns({ handler, isEncrypted, timescale, editStart }: TrackTimes, runs: readonly RunTimes[]): FragmentTimes {
+function timesOfRuns(
+  { handler, isEncrypted, timescale, editStart }: TrackTimes,
+  runs: readonly RunTimes[],
+): FragmentTimes {
   const ticks = runs.reduce((sum, run) => sum + run.ticks, 0);
   const sampleCount = runs.reduce((sum, run) => sum + run.sampleCount, 0);
   const start = runs.reduce((least, run) => Math.min(least, run.start), Number.POSITIVE_INFINITY) - editStart;
