@@ -35,3 +35,9 @@ export function timed({ init, fragments }: RenditionListing, timesOf: TimesOf): 
     return own === null ? [] : [{ ...fragment, init: init.part, own }];
   });
 }
+
+/** Returns why players may decrypt what is not encrypted: some (GStreamer) do so with whole segments, by whatever key they can load. */
+export function problemOfKey({ key, own }: TimedFragment): string | null {
+  if (key === null || own.isEncrypted || /URI="skd:/.test(key)) return null;
+  return 'a key stands above it, and its media are not encrypted';
+}

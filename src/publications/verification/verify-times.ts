@@ -8,6 +8,7 @@ import { orderOfSections, sectionLeftOut, sectionsByInit, sectionsByPeriod } fro
 import {
   MAX_SHIFT_SECONDS,
   type Problem,
+  problemOfKey,
   type SignedTimes,
   type TimedFragment,
   type TimesOf,
@@ -159,12 +160,6 @@ class Run {
 /** Returns true where a fragment stands behind another one in the playlist, and was signed behind it. */
 function follows(before: TimedFragment, { init, position, own }: TimedFragment): boolean {
   return init === before.init && position === before.position + 1 && own.position === before.own.position + 1;
-}
-
-/** Returns why players may decrypt what is not encrypted: some (GStreamer) do so with whole segments, by whatever key they can load. */
-function problemOfKey({ key, own }: TimedFragment): string | null {
-  if (key === null || own.isEncrypted || /URI="skd:/.test(key)) return null;
-  return 'a key stands above it, and its media are not encrypted';
 }
 
 /** Returns why a stated duration is not that of a fragment: players skip what lasts no time, and stop where media ends early. */
