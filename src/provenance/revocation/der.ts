@@ -30,8 +30,8 @@ export function readElements(bytes: Uint8Array): DerElement[] {
 
 /** Returns the one element that bytes consist of. Throws an Error where they are none, or another. */
 export function onlyElement(bytes: Uint8Array, tag: number): DerElement {
-  const [element, ...others] = readElements(bytes);
-  if (element?.tag !== tag || others.length > 0) throw new Error('an element is missing');
+  const element = readElement(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  if (element.tag !== tag || element.whole.length < bytes.length) throw new Error('an element is missing');
   return element;
 }
 
