@@ -50,13 +50,6 @@ export function withIdentities                                                  
   return { ...described, manifests, codes: [...described.codes, ...codesOf(read.flatMap(({ findings }) => findings))] };
 }
 
-/** Returns manifests without the identities that were found in them: nobody vouches for media that was changed. */
-export function withoutIdentities(manifests                           )                            {
-  return manifests.map(({ identity_assertions: identities, ...manifest }) =>
-    identities === undefined ? manifest : { ...manifest, identity_assertions: identities.map(unverified) },
-  );
-}
-
 /** The identities in the manifests that one report describes, each by the findings of that report. */
 function readingOf(report                       , allowed                    ) {
   const { manifests = {}, active_manifest: active = '', validation_results: results } = report ?? {};
