@@ -16,6 +16,7 @@ import {
   outputsOf,
   reload,
   submitSounds,
+  waitingFor,
 } from './device-service.ts';
 
 const identities = new Map(
@@ -85,6 +86,33 @@ for (const [engine, settingsOf] of Object.entries(ENGINES)) {
         process.kill(signer, 'SIGKILL');
         await assertSignedBy(service, jobId, sport);
       }
+    });
+
+    test('nothing is lost when processes are killed while a token is away', async (t) => {
+      const configuration = new IdentityConfiguration({ news: NEWS, sport: SPORT });
+      const settings = await settingsOf(t);
+      const first = await configuration.start(settings);
+      token.takeAway();
+      t.after(() => token.bringBack());
+      const jobs = [await submitSounds(first, 'sport', 10)];
+      await waitingFor(first, `${jobs[0]}`);
+      const signer = signerOfDevice(first);
+      process.kill(signer, 'SIGKILL');
+      await until(() =>
+        readFileSync(first.logPath, 'utf8').includes('the signer process cannot load the signing identity'),
+      );
+      process.kill(first.pid, 'SIGKILL');
+      await first.ended;
+      const second = await started(t, configuration, settings);
+      jobs.push(await submitSounds(second, 'sport', 10));
+      for (const jobId of jobs)
+        assert.deepEqual(
+          (await waitingFor(second, jobId))?.map(({ dependency }) => dependency),
+          ['signer:sport'],
+        );
+      await assertSignedBy(second, await submitSounds(second, 'news', 10), news);
+      token.bringBack();
+      for (const jobId of jobs) await assertSignedBy(second, jobId, sport);
     });
 
     test('nothing is lost, nor signed by another identity, when it is reloaded while it signs', async (t) => {

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import { renameSync } from 'node:fs';
-import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { PublicationPatterns } from '#publications/publication.ts';
 import type { RunningService } from '../../scripts/running-service.ts';
@@ -67,15 +65,14 @@ test('a service signs files and publications with the identity that a job names,
 
 test('inputs wait while the token of their identity is away, and those of other identities go on', async (t) => {
   const service = await started(t);
-  const [tokens, elsewhere] = [join(token.folder, 'tokens'), join(token.folder, 'elsewhere')];
-  renameSync(tokens, elsewhere);
+  token.takeAway();
   const waiting = await Promise.all([3, 1, 2].map((count) => submitSounds(service, 'sport', count)));
   for (const jobId of waiting) {
     const [cause] = (await waitingFor(service, jobId)) ?? [];
     assert.equal(cause?.dependency, 'signer:sport');
   }
   await assertSignedBy(service, await submitSounds(service, 'news', 3), news);
-  renameSync(elsewhere, tokens);
+  token.bringBack();
   for (const jobId of waiting) await assertSignedBy(service, jobId, sport);
   await until(async () => (await dependenciesAway(service)).length === 0);
 });

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createPublicKey } from 'node:crypto';
-import { renameSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterEach, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import pkcs11js from 'pkcs11js';
@@ -100,11 +98,10 @@ describe('a token', () => {
 
   test('that was away is used again, by a signer from before and by a new one', async () => {
     const signer = await open('es256');
-    const [tokens, elsewhere] = [join(token.folder, 'tokens'), join(token.folder, 'elsewhere')];
-    renameSync(tokens, elsewhere);
+    token.takeAway();
     await assert.rejects(signer.sign(Buffer.alloc(1)), reasonOf('SIGNER_AWAY'));
     await assert.rejects(open('es384'), reasonOf('SIGNER_AWAY'));
-    renameSync(elsewhere, tokens);
+    token.bringBack();
     await signer.sign(Buffer.alloc(1));
     await (await open('es384')).sign(Buffer.alloc(1));
   });

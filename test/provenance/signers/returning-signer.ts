@@ -1,6 +1,4 @@
 import { createPublicKey } from 'node:crypto';
-import { renameSync } from 'node:fs';
-import { join } from 'node:path';
 import type { AppError } from '#errors/app-error.ts';
 import { openSigner } from '#provenance/identity/signers/open-signer.ts';
 import { testIdentity } from '../../support/manifests/test-identity.ts';
@@ -16,9 +14,8 @@ const open = () =>
     certificateChain: signer.certificateChain,
     stateDir: token.newStateDir(),
   });
-const [tokens, elsewhere] = [join(token.folder, 'tokens'), join(token.folder, 'elsewhere')];
-renameSync(tokens, elsewhere);
+token.takeAway();
 await open().catch((error: AppError) => console.log(error.reason));
-renameSync(elsewhere, tokens);
+token.bringBack();
 await open();
 console.log('signed');

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import type { KeyObject } from 'node:crypto';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { SettingsOf } from '#provenance/identity/signers/device-key.ts';
@@ -17,6 +17,9 @@ export interface TestToken {
   readonly pinPath: string;
   /** A new folder for records of refused PINs. */
   newStateDir(): string;
+  /** Has the token vanish, as a device does that is unplugged. */
+  takeAway(): void;
+  bringBack(): void;
   settings(key: string, changed?: Partial<SettingsOf<'pkcs11'>>): SettingsOf<'pkcs11'>;
 }
 
@@ -26,7 +29,7 @@ export interface TestToken {
  */
 export function makeToken(keys: Readonly<Record<string, KeyObject>>): TestToken {
   const folder = temporaryFolder();
-  const tokens = join(folder, 'tokens');
+  const [tokens, elsewhere] = [join(folder, 'tokens'), join(folder, 'elsewhere')];
   mkdirSync(tokens);
   const configuration = join(folder, 'softhsm2.conf');
   writeFileSync(configuration, `directories.tokendir = ${tokens}\nobjectstore.backend = file\nlog.level = ERROR\n`);
@@ -43,6 +46,8 @@ export function makeToken(keys: Readonly<Record<string, KeyObject>>): TestToken 
     folder,
     pinPath,
     newStateDir: temporaryFolder,
+    takeAway: () => renameSync(tokens, elsewhere),
+    bringBack: () => existsSync(elsewhere) && renameSync(elsewhere, tokens),
     settings: (key, changed = {}) => ({
       type: 'pkcs11',
       module: SOFTHSM,
