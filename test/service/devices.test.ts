@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
+import { after, test } from 'node:test';
 import type { PublicationPatterns } from '#publications/publication.ts';
-import type { RunningService } from '../../scripts/running-service.ts';
 import { makeToken } from '../provenance/signers/softhsm.ts';
 import { until } from '../support/jobs/test-jobs.ts';
 import { judgeIdentity } from '../support/judges/identity-judges.ts';
@@ -27,22 +26,17 @@ const [news, sport, publisher] = [
 ];
 const token = makeToken({ sport: sport.privateKey, publisher: publisher.privateKey });
 
-async function started(t: TestContext): Promise<RunningService> {
-  const configuration = new IdentityConfiguration({
-    news: { identity: news },
-    sport: {
-      identity: sport,
-      signer: token.settings('sport'),
-      publisher: { identity: publisher, signer: token.settings('publisher') },
-    },
-  });
-  const service = await configuration.start();
-  t.after(() => service.stop());
-  return service;
-}
+const service = await new IdentityConfiguration({
+  news: { identity: news },
+  sport: {
+    identity: sport,
+    signer: token.settings('sport'),
+    publisher: { identity: publisher, signer: token.settings('publisher') },
+  },
+}).start();
+after(() => service.stop());
 
-test('a service signs files and publications with the identity that a job names, and for its publisher', async (t) => {
-  const service = await started(t);
+test('a service signs files and publications with the identity that a job names, and for its publisher', async () => {
   await assertSignedBy(service, await submitSounds(service, 'news'), news);
   const [sound = Buffer.alloc(0)] = await outputsOf(service, await submitSounds(service, 'sport'));
   assertHolds(sound, sport);
@@ -63,8 +57,7 @@ test('a service signs files and publications with the identity that a job names,
     for (const identity of [sport, publisher]) assertHolds(signed[init.path] as Uint8Array, identity);
 });
 
-test('inputs wait while the token of their identity is away, and those of other identities go on', async (t) => {
-  const service = await started(t);
+test('inputs wait while the token of their identity is away, and those of other identities go on', async () => {
   token.takeAway();
   const waiting = await Promise.all([3, 1, 2].map((count) => submitSounds(service, 'sport', count)));
   for (const jobId of waiting) {

@@ -33,6 +33,7 @@ test('a wrong PIN is tried once, and once more after a reload; its inputs wait u
   const waiting = await submitSounds(first, 'sport');
   const [cause] = (await waitingFor(first, waiting)) ?? [];
   assert.equal(cause?.dependency, 'signer:sport');
+  assert.match(cause.message, /did not accept the PIN .* Correct the PIN/);
   await assertSignedBy(first, await submitSounds(first, 'news'), news);
   const dependencies = await dependenciesAway(first);
   assert.deepEqual(
