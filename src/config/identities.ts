@@ -72,10 +72,12 @@ export function developmentIdentityFile(dataDir: string): string {
   return join(dataDir, 'identity', 'development-identity.pem');
 }
 
-/** Returns the file that holds the private key; null where it is in no file of this host. */
-export function keyFileOf({ certificatePath, signer }: CredentialSettings): string | null {
-  if (signer.type === 'development') return certificatePath;
-  return signer.type === 'pem' ? signer.private_key_path : null;
+const PUBLIC_FILES: ReadonlySet<string> = new Set(['ca_path', 'client_certificate_path', 'socket_path']);
+
+/** Returns the files with which somebody could sign: of the private key, or of what a device asks for. */
+export function secretFilesOf({ certificatePath, signer }: CredentialSettings): readonly string[] {
+  if (signer.type === 'development') return [certificatePath];
+  return pathsIn(signer, (key) => key.endsWith('_path') && !PUBLIC_FILES.has(key));
 }
 
 /** Returns the files that a credential is loaded from: certificates, keys, PINs, tokens. */

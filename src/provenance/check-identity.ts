@@ -36,7 +36,7 @@ export function logCredential(
   const { kind, keyKind, subject, notAfter, file, exposedKey, deviations } = credential;
   if (exposedKey !== null) {
     const remedy = `chmod 600 "${exposedKey.file}"`;
-    log.warn({ ...use, ...exposedKey, remedy }, 'others can read or change the file of the signing key');
+    log.warn({ ...use, ...exposedKey, remedy }, 'others can read or change a file that signing needs');
   }
   // The certificate policy of C2PA is about those who sign claims.
   for (const deviation of use.role === 'claim' ? deviations : []) {

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { type CredentialSettings, keyFileOf, type SignerSettings } from '#config/identities.ts';
+import { type CredentialSettings, type SignerSettings, secretFilesOf } from '#config/identities.ts';
 import type { Signer, SigningAlgorithm } from './signer.ts';
 
 /** A property of a signing certificate that C2PA's certificate policy forbids, so that readers with C2PA's trust list refuse it. */
@@ -38,7 +38,7 @@ export interface CredentialDescription extends Pick<SigningIdentity, 'kind' | 's
   readonly signatureSizeBytes: number;
   /** The expiry of the certificate of the chain that ends first, as in ISO 8601. */
   readonly notAfter: string;
-  /** The permissions of the key's file, where others than its owner and group can read or others than its owner write it. */
+  /** A file of the key, PIN or token that others than its owner and group can read, or others than its owner write. */
   readonly exposedKey: { readonly file: string; readonly mode: string } | null;
 }
 
@@ -62,7 +62,7 @@ export function signerProcessesOf(identities: readonly IdentityDescription[]): r
   return [...new Set(numbers)].sort((a, b) => a - b);
 }
 
-/** Permission bits with which others may read the key's file, or others than its owner may change it. */
+/** Permission bits with which others may read a file, or others than its owner may change it. */
 const EXPOSING_MODE = 0o026;
 
 /** Describes a credential for processes that do not hold its key. */
@@ -84,12 +84,15 @@ export async function describeCredential(
     certificateChain: certificateChain.map((der) => der.toString('base64')),
     signatureSizeBytes,
     notAfter: notAfter.toISOString(),
-    exposedKey: await exposedKeyOf(keyFileOf(settings)),
+    exposedKey: await exposedKeyOf(secretFilesOf(settings)),
   };
 }
 
-async function exposedKeyOf(file: string | null): Promise<CredentialDescription['exposedKey']> {
-  if (file === null) return null;
-  const mode = (await stat(file)).mode & 0o777;
-  return (mode & EXPOSING_MODE) === 0 ? null : { file, mode: mode.toString(8).padStart(4, '0') };
+async function exposedKeyOf(files: readonly string[]): Promise<CredentialDescription['exposedKey']> {
+  for (const file of files) {
+    // A token that asks for no PIN needs no file of it.
+    const mode = ((await stat(file).catch(() => null))?.mode ?? 0) & 0o777;
+    if ((mode & EXPOSING_MODE) !== 0) return { file, mode: mode.toString(8).padStart(4, '0') };
+  }
+  return null;
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { verify, X509Certificate } from 'node:crypto';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
@@ -77,6 +78,26 @@ describe('several identities', () => {
       assert.match(await killed, /a key that its input may not use/);
       exit();
     }
+  });
+
+  test('are warned of where others may read the token of a device', async (t) => {
+    const folder = temporaryFolder();
+    const { settings } = await credentialIn(folder, 'http');
+    const { signer, ...rest } = settings as { readonly signer: object };
+    const file = join(folder, 'token');
+    writeFileSync(file, 'a token', { mode: 0o644 });
+    const { log } = await startedSigners(
+      t,
+      configWith(folder, { news: { ...rest, signer: { ...signer, token_path: file } } }),
+    );
+    const warned = log.lines.find(({ message }) => message === 'others can read or change a file that signing needs');
+    assert.deepEqual(warned?.fields, {
+      identity: 'news',
+      role: 'claim',
+      file,
+      mode: '0644',
+      remedy: `chmod 600 "${file}"`,
+    });
   });
 
   test('may share a certificate and its key, and differ in their publisher', async (t) => {
