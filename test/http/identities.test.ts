@@ -112,3 +112,33 @@ test('an idempotency key repeated after the default changed is the same job', as
   assert.equal(await identityOfJob(server, again), 'news');
   assert.equal(((await (await submit()).json()) as { job_id: string }).job_id, first);
 });
+
+test('admins alone reload the configuration, in a browser from pages of the service alone', async (t) => {
+  const server = await serveJobs(t, { config: departments });
+  const reload = async (headers: Record<string, string> = {}) =>
+    (await fetch(`${server.base}/v2/reload`, { method: 'POST', headers })).status;
+  const cookie = 'attestream_token=token-of-desk-with-more';
+  assert.deepEqual(
+    [
+      await reload(),
+      await reload(as('newsroom')),
+      await reload({ cookie }),
+      await reload({ cookie, origin: 'https://evil.example' }),
+      await reload({ cookie, origin: server.base }),
+      await reload(as('desk')),
+    ],
+    [401, 404, 403, 403, 200, 200],
+  );
+});
+
+test('an admin who retries the jobs of all has none sign with what its caller may not use any more', async (t) => {
+  let now: Config;
+  const config = (given: Config) => (now = departments(given));
+  const server = await serveJobs(t, { config, configNow: () => now });
+  const failed = await server.post('/v2/c2pa/video', ['fail /nowhere'], { headers: as('sport') });
+  const { job_id: id } = (await failed.json()) as { job_id: string };
+  await server.jobs.whenFinished(id, 600_000, new AbortController().signal);
+  now = { ...server.config, auth: { ...server.config.auth, callers: { sport: { identities: ['news'] } } } };
+  const reply = await fetch(`${server.base}/v2/jobs/retry`, { method: 'POST', headers: as('desk') });
+  assert.deepEqual(await reply.json(), { jobs: [], left_out: 1, more: false });
+});
