@@ -194,6 +194,12 @@ export const databaseErrors = {
       `Another node of the cluster (${node}) writes outputs elsewhere: ${differences.map(({ key, here, there }) => `${key} is "${here}" here and "${there}" there`).join('; ')}. Give all nodes the same; to change it, stop all of them before the first one starts with the new one.`,
     { callersSee: STORE_UNUSABLE },
   ),
+  NODE_KNOWS_ONE_IDENTITY: entry<{ node: string }>(
+    'INTERNAL_ERROR',
+    ({ node }) =>
+      `Another node of the cluster (${node}) is of a release that signs everything with one identity. Stop or upgrade it before a node with [signing.identities] starts.`,
+    { callersSee: STORE_UNUSABLE },
+  ),
   OPERATION_UNKNOWN: entry<{ operation: string }>(
     'INTERNAL_ERROR',
     ({ operation }) =>

@@ -81,15 +81,20 @@ export class NodeRegistry {
   /**
    * Records this node. Throws `NODE_OUTPUTS_DIFFER` when a node is alive that has another output root: which node runs an
    * input would decide where its output goes. A node that may have been lost is watched: a heartbeat shows that it is
-   * alive, and without one it expires. Warns of nodes that sign with other certificates under the same name.
+   * alive, and without one it expires. Throws `NODE_KNOWS_ONE_IDENTITY` in the same way. Warns of nodes that sign with other certificates under the same name.
    */
-  static async join(database: PostgresDatabase, settings: () => NodeSettings, log: Log): Promise<NodeRegistry> {
+  static async join(
+    database: PostgresDatabase,
+    { settings, namesIdentities }: { readonly settings: () => NodeSettings; readonly namesIdentities: boolean },
+    log: Log,
+  ): Promise<NodeRegistry> {
     const node = { nodeId: randomUUID(), name: `${hostname()}, process ${process.pid}`, settings: settings() };
+    const isUnfit = (one: NodeRecord) => differs(one, node) || (namesIdentities && knowsOneIdentity(one));
     const firstSeenAtMs = new Map<string, number>();
     for (let looks = 1; ; looks += 1) {
-      const mayJoin = (found: readonly SeenNode[]) => !found.some((one) => differs(one, node));
+      const mayJoin = (found: readonly SeenNode[]) => !found.some(isUnfit);
       const others = await database.transaction((db) => registerNode(db, node, EXPIRY_MS, mayJoin));
-      const differing = others.filter((one) => differs(one, node));
+      const differing = others.filter(isUnfit);
       if (differing.length === 0) {
         const registry = new NodeRegistry(database, node, settings, log);
         registry.#warnings.compare(node, others);
@@ -159,7 +164,13 @@ function differs(other: NodeRecord, node: NodeRecord): boolean {
   return differencesOf(other, node).length > 0;
 }
 
+/** Tells whether a node is of a release that leases inputs of any identity, and signs them with its own. */
+function knowsOneIdentity({ settings: { identity, identities } }: NodeRecord): boolean {
+  return identities === undefined && identity !== null;
+}
+
 function refusal(other: NodeRecord, node: NodeRecord): AppError {
+  if (!differs(other, node)) return new AppError('NODE_KNOWS_ONE_IDENTITY', { node: other.name });
   return new AppError('NODE_OUTPUTS_DIFFER', { node: other.name, differences: differencesOf(other, node) });
 }
 

@@ -30,7 +30,8 @@ export async function openCluster(url: string, { config, identities, log }: Clus
   const engine = await openPostgresEngine(url, MAX_CONNECTIONS, log);
   stack.defer(() => engine.close());
   const settings = () => nodeSettings(config, identities?.identities ?? null);
-  const registry = await NodeRegistry.join(engine.database, settings, log);
+  const namesIdentities = Object.keys(config.signing.identities).length > 0;
+  const registry = await NodeRegistry.join(engine.database, { settings, namesIdentities }, log);
   stack.defer(() => registry.leave());
   const opened = stack.move();
   const others = new ThrottledQuery(() => registry.otherIdentities());

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import pg from 'pg';
 import type { Config } from '#config/config.ts';
 import { createJobsDatabase } from '../../support/jobs/jobs-database.ts';
 import { TestIdentities, withIdentities } from '../../support/jobs/test-identities.ts';
@@ -36,4 +37,28 @@ test('nodes lease only inputs whose identity they have, and tell of one that non
       return (await jobs.readiness()).dependencies.length === 0;
     });
   }
+});
+
+test('a node with named identities does not start beside one of a release that would sign with its own', async (t) => {
+  const url = await createJobsDatabase(server);
+  const start = (...names: string[]) => {
+    const config = nodeConfig(temporaryFolder(), url);
+    return startedJobs(t, { config: names.length === 0 ? config : withIdentities(config, ...names) });
+  };
+  const client = new pg.Client(url);
+  await client.connect();
+  t.after(() => client.end());
+  const older = { outputRoots: {}, identity: { subject: 'CN=news', certificateSha256: 'ab' } };
+  await start();
+  await client.query(`insert into nodes values ('older', 'a host', '${JSON.stringify(older)}', 0)`);
+  const beat = () =>
+    client.query("update nodes set seen_at_ms = extract(epoch from clock_timestamp()) * 1000 where node_id = 'older'");
+  await beat();
+  const heartbeats = setInterval(beat, 500);
+  t.after(() => clearInterval(heartbeats));
+  await start();
+  await assert.rejects(start('news'), { reason: 'NODE_KNOWS_ONE_IDENTITY', message: /a host/ });
+  clearInterval(heartbeats);
+  await client.query("delete from nodes where node_id = 'older'");
+  await start('news');
 });
