@@ -42,6 +42,8 @@ export async function runService(
   workerEntry = new URL(import.meta.resolve('./worker.ts')),
   variables: readonly string[] = [],
 ): Promise<void> {
+  // Before it can reload, SIGHUP would end it, which systemd takes for a success and does not repair.
+  if (!process.stdout.isTTY) process.on('SIGHUP', () => undefined);
   const logger = await openLogger(process.env, process.stdout);
   try {
     requireLogLevel(process.env);

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { JobResultResponse } from '#contract/job.ts';
 import { startService } from '../../scripts/running-service.ts';
+import { until } from '../support/jobs/test-jobs.ts';
 import { testIdentity, writeIdentity } from '../support/manifests/test-identity.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -26,6 +27,11 @@ signer = { type = "pem", private_key_path = "${privateKeyPath}" }
   await using service = await startService({
     folder: join(folder, 'service'),
     settings: { SERVICE_CONFIG_PATH: file },
+    // A start is not ended by what would reload a service that is ready.
+    onSpawn: (pid) =>
+      void until(() => readFileSync(join(folder, 'service/service.log')).length > 0).then(() =>
+        process.kill(pid, 'SIGHUP'),
+      ),
   });
   const sign = (path: string, identity: string) =>
     fetch(`${service.base}/v2/sync/c2pa/audio`, {
