@@ -228,11 +228,19 @@ export class LocalSink implements OutputSink {
    * its links resolved.
    */
   async #refuseProtectedPath(destination: string, path: string): Promise<void> {
-    this.#realProtectedPaths ??= Promise.all(this.#protectedPaths.map(nearestRealPath));
+    // A link is protected, and what it leads to.
+    this.#realProtectedPaths ??= Promise.all(
+      this.#protectedPaths.flatMap((own) => [nearestRealPath(own), realEntry(own)]),
+    );
     const paths = await this.#realProtectedPaths;
     if (!paths.some((other) => doOverlap(path, other))) return;
     throw new AppError('OUTPUT_IN_OWN_PLACE', { path: destination });
   }
+}
+
+/** Returns a path with the links of its folder resolved. */
+async function realEntry(path: string): Promise<string> {
+  return join(await nearestRealPath(dirname(path)), basename(path));
 }
 
 /** Throws `OUTPUT_DISK_FULL` or `OUTPUT_EXCEEDS_DISK`. */

@@ -136,17 +136,22 @@ describe('staging a local output', () => {
   test('refuses what is, holds or lies inside a place of the service itself, also through a link', async () => {
     const keys = join(baseDir, 'keys', 'key.pem');
     sink = new LocalSink({ baseDir, dataDir: join(baseDir, 'data'), recordsDir: join(baseDir, '.notes') });
-    const guarded = new LocalSink({ baseDir, dataDir, protectedPaths: [dataDir, keys] });
+    const linked = join(baseDir, 'linked.pem');
+    const guarded = new LocalSink({ baseDir, dataDir, protectedPaths: [dataDir, keys, linked] });
     await mkdir(join(baseDir, 'data'), { recursive: true });
     await mkdir(dirname(keys));
     await symlink(join(baseDir, 'data'), join(baseDir, 'link'));
+    // Committing an output replaces the link, and the service would read the output in place of the key.
+    await writeFile(join(folder, 'elsewhere.pem'), 'a key');
+    await symlink(join(folder, 'elsewhere.pem'), linked);
+    await refuses('OUTPUT_IN_OWN_PLACE', () => guarded.stageFile(linked, 0, key, never));
     for (const place of ['data/identity', '.notes/deliveries/x', '.notes', 'link/x']) {
       await refuses('OUTPUT_IN_OWN_PLACE', () => stage(join(baseDir, place)));
       await refuses('OUTPUT_IN_OWN_PLACE', () => sink.stageFolder(join(baseDir, place), 0, key, never));
     }
     await refuses('OUTPUT_IN_OWN_PLACE', () => guarded.stageFolder(join(baseDir, 'keys'), 0, key, never));
     await refuses('OUTPUT_IN_OWN_PLACE', () => guarded.stageFile(keys, 0, key, never));
-    assert.deepEqual((await readdir(baseDir, { recursive: true })).sort(), ['data', 'keys', 'link']);
+    assert.deepEqual((await readdir(baseDir, { recursive: true })).sort(), ['data', 'keys', 'link', 'linked.pem']);
     await (await stage(join(baseDir, 'data-too', 'a.mp4'), 'bytes')).commit(never);
   });
 
