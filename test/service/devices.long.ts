@@ -118,13 +118,11 @@ for (const [engine, settingsOf] of Object.entries(ENGINES)) {
     test('nothing is lost, nor signed by another identity, when it is reloaded while it signs', async (t) => {
       const configuration = new IdentityConfiguration({ news: NEWS, sport: SPORT });
       const service = await started(t, configuration, await settingsOf(t));
-      const jobs = await Promise.all(
-        Array.from({ length: 20 }, async (_, index) => {
-          const name = index % 2 === 0 ? 'news' : 'sport';
-          return { name, jobId: await submitSounds(service, name, 10) };
-        }),
-      );
+      const jobs: { readonly name: string; readonly jobId: string }[] = [];
       for (const [round, own] of [{ identity: otherSport }, SPORT, { identity: otherSport }, SPORT, SPORT].entries()) {
+        for (const name of ['news', 'sport', 'news', 'sport'])
+          jobs.push({ name, jobId: await submitSounds(service, name, 10) });
+        await until(async () => (await service.lookUp(`${jobs[round * 4]?.jobId}`)).status !== 'queued');
         configuration.write({ news: NEWS, sport: own, ...(round % 2 === 0 && { radio: { identity: otherSport } }) });
         const { status, body } = await reload(service);
         assert.equal(status, 200, body);
