@@ -97,6 +97,15 @@ describe('a wrong PIN', () => {
     assert.equal(await loginsOf(() => assert.rejects(desk.use(), refusal('SIGNER_PIN_REFUSED'))), 1);
   });
 
+  test('is not tried again after a reload while another process is about to try it', async () => {
+    const desk = new Desk(WRONG_PIN);
+    await assert.rejects(desk.use(), refusal('SIGNER_PIN_REFUSED'));
+    const [record = ''] = readdirSync(desk.stateDir);
+    writeFileSync(join(desk.stateDir, record), '');
+    await forgetRefusedPins(desk.stateDir);
+    assert.deepEqual(readdirSync(desk.stateDir), [record]);
+  });
+
   test('is recorded without the PIN', async () => {
     const desk = new Desk(WRONG_PIN);
     await assert.rejects(desk.use(), refusal('SIGNER_PIN_REFUSED'));

@@ -42,11 +42,15 @@ export async function tryPin(source: PinSource, logIn: (pin: string) => 'accepte
   throw refused(source);
 }
 
-/** Lets PINs be tried again: all of them, because the operator asked for it, or those of one source. */
+/**
+ * Lets PINs that were refused be tried again: all of them, because the operator asked for it, or those of one source. Attempts that
+ * other processes make now stay recorded.
+ */
 export async function forgetRefusedPins(stateDir: string, digest = ''): Promise<void> {
   const names = await readdir(stateDir).catch(() => []);
-  const records = names.filter((name) => name.startsWith(`${PREFIX}${digest}`));
-  await Promise.all(records.map((name) => rm(join(stateDir, name), { force: true })));
+  const records = names.filter((name) => name.startsWith(`${PREFIX}${digest}`)).map((name) => join(stateDir, name));
+  const forget = async (record: string) => (await isRefusal(record)) && rm(record, { force: true });
+  await Promise.all(records.map(forget));
 }
 
 /** Makes the record. Waits while another process tries the same PIN. */
