@@ -37,8 +37,8 @@ export interface WorkerPoolOptions {
 
 /**
  * The processes that inputs are done in, one input at a time. They are started when they are needed, and stay for the next
- * input until they were idle for a minute; one that has grown, is tainted, could not sign, has old identities or has exited is
- * replaced.
+ * input of their identity until they were idle for a minute; one that has grown, is tainted, could not sign, has old identities or
+ * has exited is replaced.
  */
 export class WorkerPool {
   readonly #options: WorkerPoolOptions;
@@ -94,7 +94,7 @@ export class WorkerPool {
     const delaysMs = this.#timeouts.restartDelaysMs.values();
     while (!hooks.signal.aborted) {
       this.#active += 1;
-      const result = await this.#runIn(this.#takeIdle() ?? (await this.#startWhenPermitted()), order, hooks);
+      const result = await this.#runIn(this.#takeIdle(order) ?? (await this.#startWhenPermitted(order)), order, hooks);
       if (result === null) continue;
       if (result.type === 'process-exited') this.#options.crashed?.();
       if (result.type !== 'process-exited' || result.wasReady) return result;
@@ -129,11 +129,12 @@ export class WorkerPool {
    * Starts a worker as soon as the limit permits: one that was asked to exit may still hold its memory, and exits
    * within a bound. Returns one that gets idle while the folders are looked at.
    */
-  async #startWhenPermitted(): Promise<WorkerProcess | Error> {
+  async #startWhenPermitted(order: InputOrder): Promise<WorkerProcess | Error> {
     await this.#options.launcher?.lookAtFolders();
-    const idle = this.#takeIdle();
+    const idle = this.#takeIdle(order);
     if (idle !== undefined) return idle;
     while (this.#all.size >= this.#limit) {
+      this.#retireOneOfOthers();
       assert(this.#retiring.size > 0, 'an input is run only where a worker is free for it');
       await Promise.race([...this.#retiring].map((worker) => worker.exited));
     }
@@ -170,8 +171,8 @@ export class WorkerPool {
     worker.whenIdle(() => this.#idle.delete(worker) && this.#retire(worker));
   }
 
-  #takeIdle(): WorkerProcess | undefined {
-    const worker = [...this.#idle].at(-1);
+  #takeIdle({ identity }: InputOrder): WorkerProcess | undefined {
+    const worker = [...this.#idle].filter((one) => one.isFor(identity)).at(-1);
     if (worker !== undefined) this.#idle.delete(worker);
     return worker;
   }
@@ -186,6 +187,14 @@ export class WorkerPool {
     const hasOldIdentities = signers !== undefined && identities !== signers.identities;
     const isOld = config !== this.#config || hasOldIdentities;
     return isOld || isSlowed || failedToSign || tainted || rssBytes > this.#maxIdleRssBytes;
+  }
+
+  /** Makes room for a worker where all others are idle, and for inputs of other identities. */
+  #retireOneOfOthers(): void {
+    const [longest] = this.#idle;
+    if (this.#retiring.size > 0 || longest === undefined) return;
+    this.#idle.delete(longest);
+    this.#retire(longest);
   }
 
   #retireIdle(): void {

@@ -72,6 +72,7 @@ export class WorkerProcess {
   #run: WorkerRun | null = null;
   #runCount = 0;
   #failedToSign = false;
+  #identity: string | null | undefined;
   #isSlowed = false;
   #state: WorkerState = { phases: {}, bytesDone: 0, bytesTotal: 0, calls: {}, rssBytes: 0, tainted: false };
 
@@ -153,6 +154,14 @@ export class WorkerProcess {
     return this.#failedToSign;
   }
 
+  /**
+   * Tells whether it may do an input of an identity, null for none. A worker that an input took over signs for those after it: where
+   * there are several identities, it gets inputs of one alone.
+   */
+  isFor(identity: string | null): boolean {
+    return this.identities.length < 2 || this.#identity === undefined || this.#identity === identity;
+  }
+
   /** Calls a function when no input has come for the idle time. */
   whenIdle(then: () => void): void {
     this.#child.whenIdle(this.#timeouts.idleMs, then);
@@ -195,6 +204,7 @@ export class WorkerProcess {
   async #runNow(run: WorkerRun, order: InputOrder): Promise<RunResult | null> {
     if (this.#signing?.allow(order.identity) === false) return this.#withoutIdentity();
     this.#run = run;
+    this.#identity = order.identity;
     const answer = await this.#child.ask(
       { type: 'run', run: run.id, order },
       {

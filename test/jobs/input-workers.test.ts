@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import type { InputAttempt } from '#jobs/job.ts';
+import type { InputAttempt, Submission } from '#jobs/job.ts';
 import type { OperationName } from '#operations/operation.ts';
 import { inertSigner } from '../support/jobs/inert-signer.ts';
-import { ended, keptLog, linesOf, scripts, shared, startedJobs, until } from '../support/jobs/test-jobs.ts';
+import { TestIdentities, withIdentities } from '../support/jobs/test-identities.ts';
+import { configFor, ended, keptLog, linesOf, scripts, shared, startedJobs, until } from '../support/jobs/test-jobs.ts';
 import { telemetryOf } from '../support/jobs/test-telemetry.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -71,6 +72,23 @@ describe('input workers', () => {
     assert.equal(pidsOf(before).length, 2);
     await ended(jobs, (await jobs.submit(scripts([`append ${file('later')}`, `append ${file('later')}`]))).job_id);
     for (const pid of pidsOf(await linesOf(file('later')))) assert(!pidsOf(before).includes(pid));
+  });
+
+  test('a worker does inputs of one identity alone, so that a file of one department cannot sign for another', async (t) => {
+    const folder = temporaryFolder();
+    const signer = new TestIdentities('news', 'sport').signer;
+    const config = withIdentities(configFor(folder), 'news', 'sport');
+    const jobs = await startedJobs(t, { config, signer, maxRunningInputs: 2 });
+    const pidOf = async (name: string, more: Partial<Submission>) => {
+      const file = join(folder, name);
+      await ended(jobs, (await jobs.submit(scripts([`append ${file}`], more))).job_id);
+      return (await linesOf(file))[0]?.pid;
+    };
+    const ofIdentity = (name: string, identity: string) => pidOf(name, { identity });
+    const [news, sport] = [await ofIdentity('one', 'news'), await ofIdentity('two', 'sport')];
+    assert.deepEqual([await ofIdentity('three', 'news'), await ofIdentity('four', 'sport')], [news, sport]);
+    const verifying = await pidOf('five', { operation: 'verify' });
+    assert.equal(new Set([news, sport, verifying]).size, 3);
   });
 
   test('an operation that only a newer release has is left to the worker', async () => {
