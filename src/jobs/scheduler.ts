@@ -36,6 +36,9 @@ const MAX_AWAITING_SIGNATURE = 8;
  */
 const STALL_TIMEOUT_MS = 1_000;
 
+/** Nodes that start together see each other within this time. */
+const MAX_GRACE_MS = 60_000;
+
 /** The environment of a scheduler. */
 export interface SchedulerOptions extends SlotBounds {
   readonly pool: WorkerPool;
@@ -107,13 +110,15 @@ export class Scheduler {
     this.#requests = new RequestCache((jobId) => store.requestOfJob(jobId));
     this.#outputPaths = new OutputPathRegistries(store, log, queue.isShared);
     const { identities: own, defaultIdentity } = options;
-    const signers = () => (own === undefined ? null : signersOf(own, defaultIdentity()));
+    const signers = () =>
+      own === undefined ? null : [...signersOf(own, defaultIdentity()), ...(this.#absent?.nowhere ?? [])];
     this.#outages = new Outages({ ...options, signers, changed: () => this.#lookForWork() });
     // Nodes that only take jobs tell of the identities that no other has.
     const tellsOfIdentities = own !== undefined || options.maxRunningInputs === 0;
     this.#absent = tellsOfIdentities
       ? new AbsentIdentities({
           ...{ own: own ?? null, store, nodes: engine, outages: this.#outages },
+          graceMs: Math.min(options.outageHours * 3_600_000, MAX_GRACE_MS),
           changed: () => this.#lookForWork(),
         })
       : null;

@@ -88,6 +88,29 @@ test('a job whose identity no node has is left alone until a node has it', async
   assert.equal((await ended(jobs, held)).status, 'succeeded');
 });
 
+for (const [problem, reason] of [
+  [undefined, 'IDENTITY_ABSENT'],
+  ['it is away', 'IDENTITY_AWAY'],
+] as const) {
+  test(`jobs whose identity no node has, or can use, end with ${reason} when they have waited for too long`, async (t) => {
+    const config = withIdentities(configFor(temporaryFolder()), 'news', 'sport');
+    const identities = new TestIdentities('news', 'sport');
+    identities.remove('sport', problem);
+    const jobs = await startedJobs(t, {
+      config: { ...config, jobs: { ...config.jobs, outage_hours: 0 } },
+      signer: identities.signer,
+    });
+    const { job_id: held } = await jobs.submit({ ...scripts(['echo', 'echo']), identity: 'sport' });
+    await jobs.identitiesChanged();
+    const { status, results } = await ended(jobs, held);
+    assert.deepEqual(
+      [status, results.map(({ error_details: details }) => details?.reason)],
+      ['failed', [reason, reason]],
+    );
+    assert.equal((await ended(jobs, await submit(jobs, 'echo', 'news'))).status, 'succeeded');
+  });
+}
+
 test('a node is not ready when all its identities are away', async (t) => {
   const identities = new TestIdentities('news');
   const jobs = await newsAndSport(t, temporaryFolder(), identities);

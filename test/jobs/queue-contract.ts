@@ -345,6 +345,20 @@ export function describeJobQueue(engineName: string, openEngine: (scope: Scope) 
       assert.deepEqual(await beside('weather', 'sport', 'news', 'other'), []);
     });
 
+    test('inputs that nobody tried have waited for too long once somebody recorded since when', async (t) => {
+      const { engine } = await openEngine(t);
+      const needs = [['signer:news'], ['signer:a_b'], ['signer:axb']];
+      await submitted(engine, 3, {}, needs);
+      const [met] = await leaseAll(engine, { onlySigners: ['signer:news'] });
+      assert(met !== undefined);
+      await engine.queue.release([outageOf(met, 'output_folder', '2026-01-05')]);
+      for (const day of ['2026-01-01', '2026-01-02'])
+        for (const signer of ['signer:a_b', 'signer:news']) await engine.store.recordWaiting(signer, day);
+      const overdue = await leaseAll(engine, { withoutDependencies: needs.flat(), overdueBefore: '2026-01-02' });
+      const waited = overdue.map(({ inputIndex, waiting }) => [inputIndex, waiting?.dependency, waiting?.since]);
+      assert.deepEqual(waited, [[1, 'signer:a_b', '2026-01-01']]);
+    });
+
     test('an input that met an outage is queued again, and counts no failure', async (t) => {
       const { engine } = await openEngine(t);
       const jobId = await submitted(engine, 2, {}, [['signer'], ['signer']]);

@@ -1,9 +1,8 @@
-import type { AppError } from '#errors/app-error.ts';
 import { dependencyOf, idOf, SIGNER } from '../dependencies.ts';
 import { absentError, awayError, type NodeIdentities } from '../node-identities.ts';
 import type { JobEngine } from '../queue/job-queue.ts';
 import type { JobStore } from '../store/job-store.ts';
-import type { Outages } from './outages.ts';
+import type { Outage, Outages } from './outages.ts';
 
 /** The interval of looking, in milliseconds. */
 const LOOK_INTERVAL_MS = 5_000;
@@ -11,10 +10,12 @@ const LOOK_INTERVAL_MS = 5_000;
 interface AbsentIdentitiesOptions {
   /** Null on a node that signs nothing. */
   readonly own: NodeIdentities | null;
-  readonly store: Pick<JobStore, 'identitiesBeside'>;
+  readonly store: Pick<JobStore, 'identitiesBeside' | 'recordWaiting'>;
   readonly nodes: Pick<JobEngine, 'otherIdentities'>;
   readonly outages: Pick<Outages, 'list' | 'declare' | 'withdraw'>;
-  /** Called when this node has other identities than before. */
+  /** The time in which nodes that start together see each other. */
+  readonly graceMs: number;
+  /** Called when this node has other identities than before, or inputs may have waited for too long. */
   readonly changed: () => void;
 }
 
@@ -27,6 +28,7 @@ export class AbsentIdentities {
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | null = null;
   #usable: string;
+  #nowhere: ReadonlySet<string> = new Set();
 
   constructor(options: AbsentIdentitiesOptions) {
     this.#options = options;
@@ -43,6 +45,14 @@ export class AbsentIdentities {
     clearInterval(this.#timer);
   }
 
+  /** The signers that no living node has had for a while: this one may lease what has waited for them for too long, and fails it. */
+  get nowhere(): readonly string[] {
+    const { outages, graceMs } = this.#options;
+    const isNowhere = ({ dependency, sinceMs }: Outage) =>
+      this.#nowhere.has(dependency) && Date.now() - sinceMs >= graceMs;
+    return outages.list().flatMap((outage) => (isNowhere(outage) ? [outage.dependency] : []));
+  }
+
   /** Looks now. Never rejects: while the store cannot be used, the outages stay as they are. */
   look(): Promise<void> {
     this.#looking ??= this.#look()
@@ -54,29 +64,44 @@ export class AbsentIdentities {
   }
 
   async #look(): Promise<void> {
-    const { own, outages, changed } = this.#options;
-    const absent = await this.#absent();
-    for (const [identity, error] of absent) outages.declare(idOf({ kind: SIGNER, name: identity }), error);
+    const { own, outages, changed, store } = this.#options;
+    const { away, nowhere, elsewhere } = await this.#absent();
+    const absent = new Map([...away, ...nowhere]);
+    for (const [dependency, error] of absent) outages.declare(dependency, error);
+    // Between the two, so that nothing of another node is leased.
+    this.#nowhere = new Set(nowhere.keys());
     for (const { dependency, isDeclared } of outages.list()) {
       const { kind, name = '' } = dependencyOf(dependency) ?? {};
       // Another node has what an input met here before a reload.
       const isGone = isDeclared || own?.identityOf(name) === null;
-      if (kind === SIGNER && name !== '' && isGone && !absent.has(name)) outages.withdraw(dependency);
+      if (kind === SIGNER && name !== '' && isGone && !absent.has(dependency)) outages.withdraw(dependency);
     }
+    for (const dependency of absent.keys())
+      if (!elsewhere.has(dependency)) await store.recordWaiting(dependency, new Date().toISOString());
     const usable = usableNow(own);
-    if (usable !== this.#usable) changed();
+    if (usable !== this.#usable || absent.size > 0) changed();
     this.#usable = usable;
   }
 
-  async #absent(): Promise<ReadonlyMap<string, AppError>> {
+  /** Returns the signers that are away on this node, those that no living node has, and those that others can use. */
+  async #absent() {
     const { own, store, nodes } = this.#options;
-    const away = [...(own?.away ?? [])].map(([identity, error]) => [identity, awayError(identity, error)] as const);
     const present = (own?.identities ?? []).map(({ name }) => name);
+    const away = [...(own?.away ?? [])];
     const needed = await store.identitiesBeside([...present, ...away.map(([identity]) => identity)]);
-    const others = needed.length === 0 ? [] : ((await nodes.otherIdentities?.()) ?? []);
-    const nowhere = needed.filter((identity) => others.every(({ name }) => name !== identity));
-    return new Map([...away, ...nowhere.map((identity) => [identity, absentError(identity)] as const)]);
+    const others = needed.length + away.length === 0 ? [] : ((await nodes.otherIdentities?.()) ?? []);
+    const elsewhere = new Set(others.map(({ name }) => signerOf(name)));
+    const nowhere = needed.filter((identity) => !elsewhere.has(signerOf(identity)));
+    return {
+      away: new Map(away.map(([identity, error]) => [signerOf(identity), awayError(identity, error)])),
+      nowhere: new Map(nowhere.map((identity) => [signerOf(identity), absentError(identity)])),
+      elsewhere,
+    };
   }
+}
+
+function signerOf(identity: string): string {
+  return idOf({ kind: SIGNER, name: identity });
 }
 
 function usableNow(own: NodeIdentities | null): string {

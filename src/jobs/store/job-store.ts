@@ -149,6 +149,9 @@ export interface JobStore {
   /** Returns the identities of unfinished jobs that are none of these. */
   identitiesBeside(identities: readonly string[]): Promise<readonly string[]>;
 
+  /** Records since when queued inputs wait for a dependency that none of them has tried, where they do not wait for another one. */
+  recordWaiting(dependency: string, since: string): Promise<void>;
+
   /** Counts the inputs of jobs that wait for a dependency: those that met its outage, and those that need one which is away. */
   waitingInputs(jobIds: readonly string[], away: readonly string[]): Promise<readonly WaitingInputs[]>;
 

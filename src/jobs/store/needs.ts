@@ -58,6 +58,18 @@ export async function identitiesBeside(db: Database, identities: readonly string
   return jobs.flatMap(({ identity }) => identity ?? []);
 }
 
+/** Implements `JobStore.recordWaiting`. The error is that of the outage in force, so that it is not told after its end. */
+export async function recordWaiting(db: Database, dependency: string, since: string): Promise<void> {
+  await db
+    .updateTable('inputs')
+    .set({ waiting_for: dependency, waiting_since: since })
+    // As the partial index says it.
+    .where(sql<boolean>`status = 'queued'`)
+    .where('waiting_for', 'is', null)
+    .where(needsAny([dependency]))
+    .execute();
+}
+
 /** Implements `JobStore.countNeeding`. */
 export async function countNeeding(db: Database, dependencies: readonly string[]): Promise<number> {
   if (dependencies.length === 0) return 0;
