@@ -109,12 +109,12 @@ export class Scheduler {
     this.persistence = new Persistence(log, this.#stopping.signal);
     this.#requests = new RequestCache((jobId) => store.requestOfJob(jobId));
     this.#outputPaths = new OutputPathRegistries(store, log, queue.isShared);
-    const { identities: own, defaultIdentity } = options;
+    const { identities: own, defaultIdentity, retriesOutages } = options;
     const signers = () =>
       own === undefined ? null : [...signersOf(own, defaultIdentity()), ...(this.#absent?.nowhere ?? [])];
     this.#outages = new Outages({ ...options, signers, changed: () => this.#lookForWork() });
-    // Nodes that only take jobs tell of the identities that no other has.
-    const tellsOfIdentities = own !== undefined || options.maxRunningInputs === 0;
+    // Nodes that only take jobs tell of the identities that no other has. Commands do not wait for one.
+    const tellsOfIdentities = !retriesOutages && (own !== undefined || options.maxRunningInputs === 0);
     this.#absent = tellsOfIdentities
       ? new AbsentIdentities({
           ...{ own: own ?? null, store, nodes: engine, outages: this.#outages },

@@ -111,6 +111,17 @@ for (const [problem, reason] of [
   });
 }
 
+test('a command does not wait for an identity that is away, but tries its inputs a few times', async (t) => {
+  const identities = new TestIdentities('sport');
+  identities.remove('news', 'it is away');
+  const log = keptLog();
+  const config = withIdentities(configFor(temporaryFolder()), 'news', 'sport');
+  const jobs = await startedJobs(t, { config, signer: identities.signer, log, retriesOutages: true });
+  const held = await submit(jobs, 'echo', 'news');
+  await until(() => log.lines.some(({ message }) => message === 'input is tried again'));
+  await jobs.cancel(held);
+});
+
 test('a node is not ready when all its identities are away', async (t) => {
   const identities = new TestIdentities('news');
   const jobs = await newsAndSport(t, temporaryFolder(), identities);
