@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync, execSync, spawnSync } from 'node:child_process';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,6 @@ import { assertSignsAndServes } from '../support/servers/sign-and-serve.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const MIB = 1024 * 1024;
 const folder = temporaryFolder();
 const release = join(folder, 'release');
 const home = join(folder, 'home');
@@ -59,12 +58,15 @@ describe('the published package', () => {
     execFileSync(process.execPath, [join(ROOT, 'scripts/release.ts'), release]);
     mkdirSync(home);
     for (const [name, text] of Object.entries(CONFIGURATIONS)) writeFileSync(join(home, name), text);
-    const offline = ['--offline', '--registry=http://127.0.0.1:9', `--cache=${join(folder, 'npm-cache')}`];
-    const tarball = join(release, `attestream-${RELEASE.version}.tgz`);
-    execFileSync('npm', ['install', '--no-audit', '--no-fund', ...offline, tarball], { cwd: home });
+    const tarball = `attestream-${RELEASE.version}.tgz`;
+    copyFileSync(join(release, tarball), join(home, tarball));
+    const [command = ''] = /^npm install .*\.tgz$/m.exec(page('docs/install.md')) ?? [];
+    assert.ok(page('README.md').includes(`\`${command}\``), 'README has the same command');
+    const unreachable = { npm_config_registry: 'http://127.0.0.1:9', npm_config_cache: join(folder, 'npm-cache') };
+    execSync(command, { cwd: home, env: { ...process.env, ...unreachable } });
   });
 
-  test('signs a file and serves the console, installed without a network', async () => {
+  test('signs a file and serves the console, installed without a network by the documented command', async () => {
     const cache = join(folder, 'cache');
     await assertSignsAndServes([program, 'serve'], join(folder, 'data'), {
       NODE_COMPILE_CACHE: '',
@@ -91,10 +93,13 @@ describe('the published package', () => {
     assert.equal(run([], {}, ['--version']).stdout.trim(), RELEASE.version);
   });
 
-  test('takes at most 200 MB', () => {
-    const files = readdirSync(home, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  test('takes at most 200 MB, and the size that its documentation says', () => {
+    const modules = join(home, 'node_modules');
+    const files = readdirSync(modules, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
     const bytes = files.reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0);
-    assert.ok(bytes <= 200 * MIB, `${Math.round(bytes / MIB)} MiB`);
+    assert.ok(bytes <= 200e6, `${bytes} bytes`);
+    const [, said] = /takes (\d+) MB/.exec(page('docs/install.md')) ?? [];
+    assert.ok(Math.abs(bytes / 1e6 - Number(said)) < 5, `${bytes} bytes, and ${said} MB in docs/install.md`);
   });
 
   test('holds the packages that its bill of materials and its list of licences name, and no other', () => {
@@ -133,6 +138,10 @@ interface Component {
   readonly name: string;
   readonly version: string;
   readonly properties: readonly { readonly value: string }[];
+}
+
+function page(name: string): string {
+  return readFileSync(join(ROOT, name), 'utf8');
 }
 
 function run(nodeArguments: readonly string[], env: Readonly<Record<string, string>>, words = ['serve']) {

@@ -21,7 +21,7 @@ export function addSignCommand(program: Command): void {
   const command = program
     .command('sign')
     .description('Signs files, and publications (folders of playlists).')
-    .argument('<paths...>', 'files and folders; - for paths on standard input, one a line')
+    .argument('<paths...>', 'files and folders, and addresses with --output; - for paths on standard input, one a line')
     .option('--output <folder>', 'folder of the outputs; beside the inputs by default')
     .option('--recursive', 'sign each media file and publication in folders')
     .option('--sidecar', 'write the manifest alone, as <name>.c2pa')
