@@ -177,9 +177,14 @@ export class WorkerPool {
     return worker;
   }
 
-  /** The bound on workers now, beside those that were asked to exit. */
+  /**
+   * The bound on workers now, beside those that were asked to exit. Where there are several identities, as many again may be idle:
+   * inputs of two identities by turns would otherwise start a worker each.
+   */
   get #limit(): number {
-    return Math.max(this.#options.maxWorkers, this.#active);
+    const { maxWorkers, signer } = this.#options;
+    const hasSeveral = signer !== undefined && signer.identities.length > 1;
+    return Math.max(maxWorkers, this.#active) + (hasSeveral ? maxWorkers : 0);
   }
 
   #isWornOut({ config, isSlowed, failedToSign, identities, state: { rssBytes, tainted } }: WorkerProcess): boolean {

@@ -78,7 +78,7 @@ describe('input workers', () => {
     const folder = temporaryFolder();
     const signer = new TestIdentities('news', 'sport').signer;
     const config = withIdentities(configFor(folder), 'news', 'sport');
-    const jobs = await startedJobs(t, { config, signer, maxRunningInputs: 2 });
+    const jobs = await startedJobs(t, { config, signer, maxRunningInputs: 1 });
     const pidOf = async (name: string, more: Partial<Submission>) => {
       const file = join(folder, name);
       await ended(jobs, (await jobs.submit(scripts([`append ${file}`], more))).job_id);
