@@ -298,6 +298,6 @@ describe('a publication stays valid, and says that nobody signed its playlists, 
     const { state, publication, summary } = await verified(VIDEO, behindHead('#EXT-X-COM-EXAMPLE:a=b')(textOf(VIDEO)));
     assert.equal(state, 'valid');
     assert.deepEqual(publication?.unknown_names, [{ file: VIDEO, line: 2, name: '#EXT-X-COM-EXAMPLE' }]);
-    assert.match(summary, /does not know #EXT-X-COM-EXAMPLE \(line 2 of "media_0\.m3u8"\)/);
+    assert.match(summary, /does not know "#EXT-X-COM-EXAMPLE" \(line 2 of "media_0\.m3u8"\)/);
   });
 });
