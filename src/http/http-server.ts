@@ -143,6 +143,8 @@ function makeApp(config: Config, logger: FastifyBaseLogger): FastifyInstance {
     http: { requireHostHeader: false, connectionsCheckingInterval: RECEIVE_CHECK_INTERVAL_MS },
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     genReqId: () => randomUUID(),
+    // On a busy host plugins take longer than Fastify's bound, which would stop the start.
+    pluginTimeout: 0,
     requestTimeout: RECEIVE_TIMEOUT_MS,
     connectionTimeout: config.server.sync_timeout_ms + IDLE_MARGIN_MS,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
