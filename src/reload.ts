@@ -69,7 +69,7 @@ export class Reloads {
     }
   }
 
-  /** What may fail comes before what changes something. */
+  /** Does all that may fail before it changes anything. */
   async #replace(): Promise<readonly string[]> {
     const { load, identities, trust } = this.#parts;
     const { config, needsRestart } = takeOver(this.#config, await load());

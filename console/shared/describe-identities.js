@@ -150,7 +150,7 @@ function stateOf(
 )                            {
   if (failures.some((code) => !UNCHECKED.includes(code))) return 'invalid';
   const succeeded = findings.filter((finding) => finding.kind === 'success').map(({ code }) => code);
-  // What aggregators state is never taken for verified: no list of them is known here.
+  // Statements of aggregators are never taken for verified: no list of them is known here.
   if (kind !== 'x509' || failures.length > 0 || !REQUIRED.every((code) => succeeded.includes(code)))
     return 'unverified';
   return succeeded.includes('cawg.x509.credential.trusted') ? 'trusted' : 'valid';

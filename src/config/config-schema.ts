@@ -124,7 +124,7 @@ const server = z.strictObject({
   allowed_hosts: z.array(hostName).default([]),
 });
 
-/** What a caller may do; callers that are not named here may sign with every identity. */
+/** The rights of a caller; callers that are not named here may sign with every identity. */
 const callerRights = z.strictObject({
   /** The first is the default. */
   identities: z.array(identityName).min(1, 'must name at least one identity'),

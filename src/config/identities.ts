@@ -4,7 +4,7 @@ import type { Config } from './config.ts';
 /** The name of the identity that the keys of `signing` itself configure, and of the development identity. */
 export const DEFAULT_IDENTITY = 'default';
 
-/** Where a private key is, and how it is reached; `development` keys are made by the service itself. */
+/** The place of a private key, and the way to reach it; `development` keys are made by the service itself. */
 export type SignerSettings = Config['signing']['identities'][string]['signer'] | { readonly type: 'development' };
 
 /** A private key with its certificates: of an identity, or of its publisher. */

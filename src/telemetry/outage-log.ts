@@ -13,9 +13,9 @@ export interface OutageTexts {
 
 interface State {
   isAway: boolean;
-  /** Whether the last line says that it is away. */
+  /** True where the last line says that it is away. */
   saysAway: boolean;
-  /** Whether the interval has a line that says that it works again. */
+  /** True where the interval has a line that says that it works again. */
   saidToWork: boolean;
   since: Date;
   fields: object;

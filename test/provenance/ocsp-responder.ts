@@ -15,7 +15,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const run = promisify(execFile);
 
-/** What a response says, or how it lies; each is made by `openssl ocsp`. */
+/** The statement of a response, or its lie; each is made by `openssl ocsp`. */
 export type Answer =
   | 'good'
   | 'revoked'
@@ -29,7 +29,7 @@ export type Answer =
   | 'other-key'
   | 'unappointed';
 
-/** What the responder does instead of answering. */
+/** The responder's fault in place of an answer. */
 export type Fault = 'garbage' | 'try-later' | 'refusing' | 'redirecting' | 'huge' | 'silent' | 'hanging-up';
 
 /** An authority made for tests, with a leaf, and its responder over HTTP. */

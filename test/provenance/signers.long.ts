@@ -170,7 +170,7 @@ describe('a device', () => {
       const asked = other.sign(DATA);
       for (let count = 0; count < 20; count += 1) assert(await signsFor(one, news.identity));
       sport.order(null);
-      // What hangs is killed as the supervisor does after a while.
+      // A process that hangs is killed, as the supervisor does after a while.
       if (order === 'hangs') process.kill(pid, 'SIGKILL');
       assert.equal((await asked).length, 64);
       assert.notEqual(signers.pidOf(1), pid);

@@ -5,7 +5,7 @@ import { assertValid } from '../../support/judges/file-judges.ts';
 import { signWav, testAuthor } from '../../support/manifests/sign-wav.ts';
 import { failure, type KeyService, type ServiceAnswer } from './key-service.ts';
 
-/** What differs between the services of a kind. */
+/** The differences between the services of a kind. */
 interface Kind {
   readonly service: KeyService;
   /** Opens a signer with ES256. */

@@ -23,7 +23,7 @@ export interface DeviceKey {
   close(): Promise<void>;
 }
 
-/** What a key in a device is opened with, beside its settings. */
+/** The means to open a key in a device, beside its settings. */
 export interface DeviceContext {
   /** A folder that outlasts this process and is shared by all signers of a host. */
   readonly stateDir: string;

@@ -9,7 +9,7 @@ import { isSignatureOf } from './signature-forms.ts';
 /** Bounds the opening of a key, and each signature with its retries. */
 const TIMEOUT_MS = 30_000;
 
-/** What a signer needs beside the settings of its key. */
+/** The needs of a signer beside the settings of its key. */
 export interface OpeningContext {
   readonly algorithm: SigningAlgorithm;
   /** The key of the leaf. */
