@@ -11,7 +11,7 @@ import { Launcher } from '#processes/launcher.ts';
 import { probeProtections } from '#processes/protections.ts';
 import { WorkerRun } from '#workers/worker-run.ts';
 import { configFor, ended, keptLog, scripts, startedJobs, until } from '../support/jobs/test-jobs.ts';
-import { commandOf, descendantsOf } from '../support/process-tree.ts';
+import { commandOf, descendantsOf, processText } from '../support/process-tree.ts';
 import { isRunning } from '../support/processes.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -163,6 +163,6 @@ test('a worker in a sandbox is killed before the service where the host runs out
   const jobs = await startedJobs(t, { launcher, config: configFor(folder) });
   await jobs.submit(scripts(['sleep for-ever']));
   const workers = () => descendantsOf(process.pid).filter((pid) => commandOf(pid).startsWith(process.execPath));
-  await until(() => workers().some((pid) => readFileSync(`/proc/${pid}/oom_score_adj`, 'latin1') === '500\n'));
+  await until(() => workers().some((pid) => processText(pid, 'oom_score_adj') === '500\n'));
   assert.equal(readFileSync('/proc/self/oom_score_adj', 'latin1'), '0\n');
 });

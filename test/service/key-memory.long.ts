@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createPublicKey, type KeyObject } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { p1363OfDer } from '#provenance/identity/signers/signature-forms.ts';
@@ -10,7 +10,7 @@ import { makeToken } from '../provenance/signers/softhsm.ts';
 import { until } from '../support/jobs/test-jobs.ts';
 import { testIdentity } from '../support/manifests/test-identity.ts';
 import { formsOfKey, holdsInMemory } from '../support/memory-search.ts';
-import { commandOf, descendantsOf } from '../support/process-tree.ts';
+import { commandOf, descendantsOf, processText } from '../support/process-tree.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { assertSignedBy, IdentityConfiguration, submitSounds } from './device-service.ts';
 
@@ -67,7 +67,7 @@ function holdersIn({ pid }: RunningService): Readonly<Record<string, readonly nu
 }
 
 function isSignerOfToken(pid: number): boolean {
-  return readFileSync(`/proc/${pid}/maps`, 'utf8').includes('libsofthsm2');
+  return processText(pid, 'maps').includes('libsofthsm2');
 }
 
 test('keys of servers are in no process of a service that signs, and those of files and tokens in their signers alone', async () => {

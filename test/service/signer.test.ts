@@ -10,7 +10,7 @@ import { until } from '../support/jobs/test-jobs.ts';
 import { assertValid } from '../support/judges/file-judges.ts';
 import { type TestIdentityWishes, testIdentity, writeIdentity } from '../support/manifests/test-identity.ts';
 import { FORMAT, wav } from '../support/media/wav-bytes.ts';
-import { childrenOf, commandOf, descendantsOf } from '../support/process-tree.ts';
+import { childrenOf, commandOf, descendantsOf, processText } from '../support/process-tree.ts';
 
 const FLOODING_SERVICE = fileURLToPath(new URL('./flooding-service.ts', import.meta.url));
 const GREEDY_SERVICE = fileURLToPath(new URL('./greedy-service.ts', import.meta.url));
@@ -110,7 +110,7 @@ describe('a service whose key is in a process of its own', () => {
     const processes = descendantsOf(service.pid);
     assert(processes.some((pid) => commandOf(pid).includes('worker')));
     for (const pid of processes)
-      assert(!readFileSync(`/proc/${pid}/environ`, 'utf8').includes('SERVICE__'), commandOf(pid));
+      assert(!processText(pid, 'environ').includes('SERVICE__'), commandOf(pid));
     const lines = readFileSync(service.logPath, 'utf8')
       .trim()
       .split('\n')

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 
 const CHUNK_BYTES = 4 * 1024 * 1024;
 
@@ -21,11 +21,16 @@ export function holdsInMemory(pid: number, texts: readonly Buffer[]): boolean {
     memory = openSync(`/proc/${pid}/mem`, 'r');
     return regionsOf(pid).some((region) => holdsInRegion(memory as number, region, texts));
   } catch (error) {
-    if (existsSync(`/proc/${pid}`)) throw error;
-    return false;
+    if (hasEnded(error)) return false;
+    throw error;
   } finally {
     if (memory !== undefined) closeSync(memory);
   }
+}
+
+/** Tells that a process has exited: the folder of one that its parent has not collected yet stands, and its memory is gone (ESRCH). */
+function hasEnded(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && (error.code === 'ESRCH' || error.code === 'ENOENT');
 }
 
 interface Region {

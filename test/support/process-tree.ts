@@ -12,14 +12,14 @@ export function processesWith(variable: string, value: string): number[] {
   const wanted = `\0${variable}=${value}\0`;
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
-    .filter((pid) => `\0${read(`/proc/${pid}/environ`)}`.includes(wanted))
+    .filter((pid) => `\0${processText(Number(pid), 'environ')}`.includes(wanted))
     .map(Number);
 }
 
 export function childrenOf(pid: number): number[] {
   const threads = list(`/proc/${pid}/task`);
   return threads.flatMap((thread) =>
-    read(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number),
+    processText(pid, `task/${thread}/children`).split(' ').filter(Boolean).map(Number),
   );
 }
 
@@ -30,7 +30,17 @@ export function descendantsOf(pid: number): number[] {
 
 /** The command line of a process, empty where it has ended. */
 export function commandOf(pid: number): string {
-  return read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ');
+  return processText(pid, 'cmdline').replaceAll('\0', ' ');
+}
+
+/** Reads a file that the kernel has of a process, such as `environ`; empty where the process has ended. Linux only. */
+export function processText(pid: number, name: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${name}`, 'utf8');
+  } catch {
+    // The process has ended, or is somebody else's.
+    return '';
+  }
 }
 
 export function kill(pid: number): void {
@@ -47,14 +57,5 @@ function list(folder: string): string[] {
   } catch {
     // The process has ended.
     return [];
-  }
-}
-
-function read(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    // The process has ended, or is somebody else's.
-    return '';
   }
 }
