@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { X509Certificate } from 'node:crypto';
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate-profile.ts';
@@ -134,6 +135,29 @@ describe('attestream identity, of several', () => {
     assert.equal(sport.code, 2);
     assert.match(sport.stdout, /it holds no private key in PEM/);
     assert.match(radio.stderr, /There is no identity radio. There are: news, sport/);
+  });
+
+  test('signs with the one that is named, as sign does', async () => {
+    const cwd = temporaryFolder();
+    const { env, files } = await twoIdentities(cwd);
+    cpSync(new URL('../../samples/four-notes.mp3', import.meta.url), join(cwd, 'sound.mp3'));
+    const home = { XDG_STATE_HOME: join(cwd, 'state'), XDG_DATA_HOME: join(cwd, 'data') };
+    const sign = (...args: string[]) =>
+      attestream(['sign', 'sound.mp3', '--force', ...args], { cwd, env: { ...env, ...home } });
+    const leaves = files.map(({ certificatePath }) => new X509Certificate(readFileSync(certificatePath)).raw);
+    for (const [args, signer] of [
+      [['--identity', 'sport'], 1],
+      [[], 0],
+    ] as const) {
+      const { code, stderr } = await sign(...args);
+      assert.equal(code, 0, stderr);
+      const signed = readFileSync(join(cwd, 'sound_c2pa.mp3'));
+      assert.deepEqual(
+        leaves.map((leaf) => signed.includes(leaf)),
+        leaves.map((_, index) => index === signer),
+      );
+    }
+    assert.match((await sign('--identity', 'radio')).stderr, /must be one of news, sport/);
   });
 
   test('installs a pair in the place of the one that is named', async () => {

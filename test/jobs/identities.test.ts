@@ -111,6 +111,20 @@ for (const [problem, reason] of [
   });
 }
 
+test('an input whose identity a reload took away after its lease waits for that, and nothing of it runs', async (t) => {
+  const folder = temporaryFolder();
+  const identities = new TestIdentities('news', 'sport');
+  const identityOf = identities.identityOf.bind(identities);
+  identities.identityOf = (name) => (name === 'sport' ? null : identityOf(name));
+  const jobs = await newsAndSport(t, folder, identities);
+  const log = join(folder, 'log');
+  const held = await submit(jobs, `append ${log}`, 'sport');
+  assert.equal((await waiting(jobs, held))?.reason, 'IDENTITY_ABSENT');
+  assert.deepEqual(await linesOf(log), []);
+  identities.identityOf = identityOf;
+  assert.equal((await ended(jobs, held)).status, 'succeeded');
+});
+
 test('a command does not wait for an identity that is away, but tries its inputs a few times', async (t) => {
   const identities = new TestIdentities('sport');
   identities.remove('news', 'it is away');

@@ -8,7 +8,7 @@ import { until } from '../support/jobs/test-jobs.ts';
 import { testIdentity, writeIdentity } from '../support/manifests/test-identity.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-test('a running service signs with an identity, and protects its files, once it was reloaded', async () => {
+test('a running service signs with an identity, and protects its files, once it was reloaded, also by SIGHUP', async () => {
   const folder = temporaryFolder();
   const file = join(folder, 'service.toml');
   const section = (name: string, { certificatePath, privateKeyPath }: ReturnType<typeof writeIdentity>) =>
@@ -54,4 +54,7 @@ signer = { type = "pem", private_key_path = "${privateKeyPath}" }
   assert.deepEqual([signed.status, signed.identity], ['succeeded', 'sport']);
   const key = (await (await sign(join(folder, 'sport/key.pem'), 'sport')).json()) as JobResultResponse;
   assert.equal(key.results[0]?.error_details?.reason, 'SOURCE_PROTECTED');
+  writeFileSync(file, header + news);
+  process.kill(service.pid, 'SIGHUP');
+  await until(async () => (await sign(sound, 'sport')).status === 400);
 });

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import pg from 'pg';
 import type { Config } from '#config/config.ts';
+import { inertSigner } from '../../support/jobs/inert-signer.ts';
 import { createJobsDatabase } from '../../support/jobs/jobs-database.ts';
 import { TestIdentities, withIdentities } from '../../support/jobs/test-identities.ts';
-import { ended, nodeConfig, scripts, startedJobs, until } from '../../support/jobs/test-jobs.ts';
+import { ended, keptLog, nodeConfig, scripts, startedJobs, until } from '../../support/jobs/test-jobs.ts';
 import { startPostgres } from '../../support/servers/postgres-server.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
@@ -62,3 +63,51 @@ test('a node with named identities does not start beside one of a release that w
   await client.query("delete from nodes where node_id = 'older'");
   await start('news');
 });
+
+test('nodes tell of other certificates under one name, also those of a node that knows one identity', async (t) => {
+  const url = await createJobsDatabase(server);
+  const start = async (certificate: string) => {
+    const log = keptLog();
+    const { signer } = inertSigner(new Date('2100-01-01'), certificate);
+    await startedJobs(t, { config: nodeConfig(temporaryFolder(), url), signer, log });
+    const warned = () =>
+      log.lines
+        .filter(({ message }) => message === 'nodes sign with different certificates under one name')
+        .flatMap(({ fields }) => (fields as { others: { subject: string; certificateSha256: string }[] }).others);
+    return warned;
+  };
+  const first = await start('first');
+  const same = await start('first');
+  const other = await start('other');
+  await until(() => first().length === 1 && same().length === 1 && other().length === 1);
+  await joinOlder(url, { subject: 'CN=Older', certificateSha256: '00' });
+  await until(() => [first, same, other].every((warned) => warned().some(({ subject }) => subject === 'CN=Older')));
+});
+
+test('the identity of a node that knows only one is the default', async (t) => {
+  const url = await createJobsDatabase(server);
+  const api = await startedJobs(t, { config: nodeConfig(temporaryFolder(), url, { role: 'api' }) });
+  await joinOlder(url, { subject: 'CN=Older', certificateSha256: '00', notAfter: '2020-01-01T00:00:00.000Z' });
+  await assert.rejects(api.submit(scripts(['echo'])), { reason: 'NO_VALID_IDENTITY' });
+  await joinOlder(url, { subject: 'CN=Older', certificateSha256: '00' });
+  // Nodes are not looked at for each submission.
+  await until(async () =>
+    api.submit(scripts(['echo'])).then(
+      () => true,
+      () => false,
+    ),
+  );
+  await api.identitiesChanged();
+  assert.deepEqual((await api.readiness()).dependencies, []);
+});
+
+/** Records a node of a release that knows one identity, which is seen once. */
+async function joinOlder(url: string, identity: object): Promise<void> {
+  const client = new pg.Client(url);
+  await client.connect();
+  await client.query(
+    'insert into nodes (node_id, name, settings, seen_at_ms) values (gen_random_uuid()::text, $1, $2, $3)',
+    ['older', JSON.stringify({ outputRoots: {}, identity }), Date.now()],
+  );
+  await client.end();
+}
