@@ -17,12 +17,14 @@ import { Credential } from './credential.ts';
 import { idOf, isDevice, partsOf, requireOwnKeys, useOf } from './credential-uses.ts';
 import { forgetRefusedPins } from './identity/signers/pin-attempts.ts';
 import { type UsedCredential, watchExpiry } from './identity-expiry.ts';
+import { requireResponder } from './revocation/responder-of.ts';
 import { StapleStore } from './revocation/staple-store.ts';
 import { SignerSupervisor, type SigningProcess } from './signer-supervisor.ts';
 import {
   type CredentialDescription,
   credentialsOf,
   type IdentityDescription,
+  issuedOf,
   signerProcessesOf,
 } from './signing-identity.ts';
 import type { TrustSource } from './trust-lists.ts';
@@ -191,10 +193,7 @@ export class Signers {
   /** Has the responders of the certificates in force followed. */
   async #staple(): Promise<void> {
     const staples = new StapleStore(this.#options);
-    const follow = () =>
-      staples.follow(
-        this.#identities.map(({ certificateChain: chain }) => chain.map((der) => Buffer.from(der, 'base64'))),
-      );
+    const follow = () => staples.follow(this.#identities.map(issuedOf));
     this.#staples = staples;
     this.onRenewal(() => void follow());
     this.onClose(() => staples.close());
@@ -274,6 +273,7 @@ export class Signers {
       // Operations that sign nothing go on with an identity that has ended, and the files are watched.
       if (mayHaveEnded && hasEnded(candidate)) return candidate;
       if (useOf(credential, settings).role === 'claim') {
+        requireResponder(candidate, this.#options);
         await checkCredential(credential.signer, candidate, this.#options.launcher);
       } else if (hasEnded(candidate)) {
         throw new AppError('IDENTITY_EXPIRED', { notAfter: candidate.notAfter });

@@ -23,6 +23,8 @@ export interface SigningIdentity {
   readonly deviations: readonly ProfileDeviation[];
   /** The file that the certificates were read from. */
   readonly file: string;
+  /** The certificate of the leaf's issuer in that file, in DER: also a root, which signatures leave out. */
+  readonly issuer?: Buffer | undefined;
 }
 
 /** A credential without its key, as JSON for other processes. */
@@ -35,6 +37,8 @@ export interface CredentialDescription extends Pick<SigningIdentity, 'kind' | 's
   readonly algorithm: SigningAlgorithm;
   /** DER in base64, in the order of the signer's chain. */
   readonly certificateChain: readonly string[];
+  /** The certificate of the leaf's issuer, where the file has it: DER in base64. */
+  readonly issuer?: string | undefined;
   readonly signatureSizeBytes: number;
   /** The expiry of the certificate of the chain that ends first, as in ISO 8601. */
   readonly notAfter: string;
@@ -56,6 +60,11 @@ export function credentialsOf(identity: IdentityDescription): readonly Credentia
   return identity.publisher === null ? [identity] : [identity, identity.publisher];
 }
 
+/** Returns the signing certificate in DER, and that of its issuer where the identity's file has it. */
+export function issuedOf({ certificateChain, issuer }: CredentialDescription): readonly Buffer[] {
+  return [...certificateChain.slice(0, 1), issuer ?? []].flat().map((der) => Buffer.from(der, 'base64'));
+}
+
 /** Returns the numbers of the signer processes that hold keys of some identities, in the order of the channels to them. */
 export function signerProcessesOf(identities: readonly IdentityDescription[]): readonly number[] {
   const numbers = identities.flatMap(credentialsOf).map(({ process }) => process);
@@ -67,7 +76,7 @@ const EXPOSING_MODE = 0o026;
 
 /** Describes a credential for processes that do not hold its key. */
 export async function describeCredential(
-  { signer, kind, subject, notAfter, file, deviations }: SigningIdentity,
+  { signer, kind, subject, notAfter, file, deviations, issuer }: SigningIdentity,
   settings: CredentialSettings,
   { process, key }: Pick<CredentialDescription, 'process' | 'key'>,
 ): Promise<CredentialDescription> {
@@ -82,6 +91,7 @@ export async function describeCredential(
     deviations,
     algorithm,
     certificateChain: certificateChain.map((der) => der.toString('base64')),
+    issuer: issuer?.toString('base64'),
     signatureSizeBytes,
     notAfter: notAfter.toISOString(),
     exposedKey: await exposedKeyOf(secretFilesOf(settings)),

@@ -119,6 +119,11 @@ export const provenanceErrors = {
       callersSee: 'Nothing can be signed without an OCSP response, and there is none. The log of the service says why.',
     },
   ),
+  OCSP_IMPOSSIBLE: entry<{ file: string; problem: string; remedy: string }>(
+    'INTERNAL_ERROR',
+    ({ file, problem, remedy }) =>
+      `signing.ocsp is "require", and no OCSP response can be fetched for the certificate in ${file}: ${problem}. ${remedy}`,
+  ),
   NO_VALID_IDENTITY: entry<{ identity: string; notAfter: string }>(
     'SERVICE_UNAVAILABLE',
     ({ identity, notAfter }) =>

@@ -87,6 +87,7 @@ async function identityOf<AnySigner extends Signer>(
     notAfter: new Date(Math.min(...chain.map(({ validToDate }) => validToDate.getTime()))),
     file,
     deviations: await profileDeviations(leaf),
+    issuer: chain.slice(1).find((each) => leaf.checkIssued(each))?.raw,
   };
 }
 

@@ -6,8 +6,8 @@ import type { Log } from '#telemetry/logger.ts';
 import type { HeldStatus } from '../staples.ts';
 import type { TrustSource } from '../trust-lists.ts';
 import { askResponder } from './ask-responder.ts';
-import type { IssuedCertificate } from './certificate-id.ts';
 import { judgeResponse } from './judge-response.ts';
+import { type Answerable, responderOf, type Unanswerable } from './responder-of.ts';
 
 interface HeldResponseOptions {
   /** The certificates of an identity, in DER, leaf first. */
@@ -28,8 +28,6 @@ const REVOKED_INTERVAL_MS = 60 * 60_000;
 /** The shortest and the longest pause. Within the longest a revocation is noticed, however long responses are good for. */
 const MIN_PAUSE_MS = 30_000;
 const MAX_PAUSE_MS = 24 * 60 * 60_000;
-
-const ISSUER_UNKNOWN = "the issuer's certificate is neither in the identity's file nor in trust.anchors";
 
 /** The OCSP response of one certificate. It is asked for again when half of its time is over. */
 export class HeldResponse {
@@ -88,10 +86,10 @@ export class HeldResponse {
   }
 
   async #responderAnswer(): Promise<Buffer | null> {
-    const certificate = this.#certificate();
-    if (certificate === null) return this.#refuse(ISSUER_UNKNOWN);
+    const found = this.#responder();
+    if ('problem' in found) return this.#refuse(found.problem, found.remedy);
     try {
-      return await askResponder(certificate, this.#stop.signal);
+      return await askResponder(found, this.#stop.signal);
     } catch (error) {
       return this.#refuse((error as Error).message);
     }
@@ -99,9 +97,9 @@ export class HeldResponse {
 
   /** Takes a response that says something of the certificate. Returns the pause before the next one; null where it is refused. */
   #take(response: Buffer): number | null {
-    const certificate = this.#certificate();
-    if (certificate === null) return this.#refuse(ISSUER_UNKNOWN);
-    const state = judgeResponse(response, certificate, new Date());
+    const found = this.#responder();
+    if ('problem' in found) return this.#refuse(found.problem, found.remedy);
+    const state = judgeResponse(response, found.certificate, new Date());
     if (state.status === 'none') return this.#refuse(`the response cannot be used: ${state.problem}`);
     if (state.status === 'unknown') return this.#refuse('the responder does not know the certificate');
     if (state.thisUpdate < this.#thisUpdate) return this.#refuse('the response is older than the one before');
@@ -121,9 +119,9 @@ export class HeldResponse {
   }
 
   /** Logs a problem. What is held stays: it is used until it ends. */
-  #refuse(problem: string): null {
+  #refuse(problem: string, remedy?: string): null {
     if (this.#stop.signal.aborted) return null;
-    this.#options.log.warn({ subject: this.#subject, problem }, 'there is no new OCSP response to staple');
+    this.#options.log.warn({ subject: this.#subject, problem, remedy }, 'there is no new OCSP response to staple');
     if (this.#status.status === 'none') this.#set({ status: 'none', problem });
     return null;
   }
@@ -144,11 +142,7 @@ export class HeldResponse {
     }
   }
 
-  /** Returns null where the issuer is not known. */
-  #certificate(): IssuedCertificate | null {
-    const chain = this.#options.chain.map((der) => new X509Certificate(der));
-    const issuer = this.#options.trust.current.issuerOf(chain);
-    const [leaf] = chain;
-    return leaf === undefined || issuer === null ? null : { leaf, issuer };
+  #responder(): Answerable | Unanswerable {
+    return responderOf(this.#options.chain, this.#options.trust);
   }
 }
