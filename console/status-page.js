@@ -67,7 +67,7 @@ function Checks({
 /** @param {{ identity: import('../src/contract/service.ts').ShownIdentity }} props */
 function Identity({ identity: { name, kind, away, publisher, ...credential } }) {
   if (away !== undefined)
-    return html`<${Mark} good=${false} words=${['', 'away']} /> <strong>${name}</strong>, key in ${KEYS[credential.key_kind]}: ${away.message}`;
+    return html`<${Mark} good=${false} words=${['', 'away']} /> <strong>${name}</strong>, key in ${KEYS[credential.key_kind]}`;
   const { text, isSoon } = expiryOf(credential.not_after ?? '');
   return html`
     ${kind === 'development' ? html`<${Mark} good=${false} words=${['', 'development identity']} />` : html`<${Mark} good=${!isSoon} words=${['in order', text]} />`}

@@ -11,6 +11,12 @@ import type { SigningAlgorithm } from './signer.ts';
 /** Readers ask for 2,048 bits, and public authorities for 3,072. */
 const RSA_BITS = 3072;
 
+/** The extended key usages of certificates of signers, by C2PA's profile, and of publishers, by that of CAWG. */
+const USAGES = {
+  claim: [EXTENDED_KEY_USAGE.emailProtection, EXTENDED_KEY_USAGE.c2paClaimSigning],
+  publisher: [EXTENDED_KEY_USAGE.documentSigning],
+};
+
 /** The choices in a request for a signing certificate. */
 export interface SigningRequest {
   readonly commonName: string;
@@ -39,7 +45,15 @@ export async function makeSigningRequest({
  */
 export function makeDeviceRequest(
   subject: Omit<SigningRequest, 'algorithm'>,
-  { signer, algorithm }: { readonly signer: DeviceSettings; readonly algorithm?: SigningAlgorithm | undefined },
+  {
+    signer,
+    algorithm,
+    use,
+  }: {
+    readonly signer: DeviceSettings;
+    readonly algorithm?: SigningAlgorithm | undefined;
+    readonly use: keyof typeof USAGES;
+  },
   stateDir: string,
 ): Promise<{ readonly request: string; readonly algorithm: SigningAlgorithm }> {
   return withDeviceKey(signer, stateDir, async ({ publicKey, sign }) => {
@@ -50,7 +64,7 @@ export function makeDeviceRequest(
       throw new AppError('SIGNER_ALGORITHM_UNSUPPORTED', { algorithm: chosen ?? 'C2PA', device: 'this key', remedy });
     }
     const key = { publicKey, sign: (data: Uint8Array) => sign(data, requestAlgorithm(chosen)) };
-    return { request: await requestOf(subject, key, chosen), algorithm: chosen };
+    return { request: await requestOf(subject, key, chosen, use), algorithm: chosen };
   });
 }
 
@@ -58,12 +72,13 @@ async function requestOf(
   subject: Omit<SigningRequest, 'algorithm'>,
   key: RequestKey,
   algorithm: SigningAlgorithm,
+  use: keyof typeof USAGES = 'claim',
 ): Promise<string> {
   const { KEY_USAGE, requestCertificate } = await import('./identity/x509.ts');
   const contents = {
     ...subject,
     keyUsage: KEY_USAGE.digitalSignature,
-    extendedKeyUsages: [EXTENDED_KEY_USAGE.emailProtection, EXTENDED_KEY_USAGE.c2paClaimSigning],
+    extendedKeyUsages: USAGES[use],
   };
   return requestCertificate(contents, key, algorithm);
 }

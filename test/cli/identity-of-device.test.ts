@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { SIGNING_ALGORITHMS } from '#provenance/signer.ts';
@@ -51,6 +51,43 @@ describe('attestream identity csr --identity', () => {
       cwd,
     });
     assert.equal(code, 2);
-    assert.match(stderr, /"sports"/);
+    assert.match(stderr, /\[signing\.identities\.sports\]/);
   });
+
+  test('has the device of a publisher sign with --publisher, and refuses it where there is none', async () => {
+    const { cwd, files } = writeConfiguration();
+    const [, config = '', , csr = ''] = files;
+    appendFileSync(
+      config,
+      `[signing.identities.es256.publisher]
+certificate_path = "${join(cwd, 'publisher.pem')}"
+signer = { type = "pkcs11", module = "${SOFTHSM}", token = "${TOKEN}", key = "es384", pin_path = "${token.pinPath}" }\n`,
+    );
+    const request = (...args: string[]) =>
+      attestream(['identity', 'csr', ...SUBJECT, ...files, '--publisher', ...args], { cwd });
+    assert.match((await request()).stderr, /--publisher needs --identity/);
+    assert.match((await request('--identity', 'es384')).stderr, /\[signing\.identities\.es384\.publisher\]/);
+    const { code, stderr } = await request('--identity', 'es256');
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, /publisher\.pem/);
+    const { stdout } = spawnSync('openssl', ['req', '-in', csr, '-noout', '-text'], { encoding: 'utf8' });
+    assert.match(stdout, /NIST CURVE: P-384/);
+    assert.match(stdout, /1\.3\.6\.1\.5\.5\.7\.3\.36\n/);
+  });
+
+  for (const option of [
+    ['--key', 'key.pem'],
+    ['--algorithm', 'es256'],
+  ]) {
+    test(`refuses ${option[0]}, which the device would ignore`, async () => {
+      const { cwd, files } = writeConfiguration();
+      const { code, stderr } = await attestream(
+        ['identity', 'csr', ...SUBJECT, ...files, '--identity', 'es256', ...option],
+        { cwd },
+      );
+      assert.equal(code, 2);
+      assert.match(stderr, new RegExp(`${option[0]} cannot stand beside --identity`));
+      assert.equal(existsSync(join(cwd, 'request.pem')), false);
+    });
+  }
 });

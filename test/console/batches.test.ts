@@ -3,9 +3,11 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
+import type { Config } from '#config/config.ts';
 import { Metrics } from '#telemetry/metrics.ts';
 import { UNKNOWN_STATE } from '#telemetry/metrics-state.ts';
 import { serveJobs } from '../http/serve-jobs.ts';
+import { TestIdentities, withIdentities } from '../support/jobs/test-identities.ts';
 import { until } from '../support/jobs/test-jobs.ts';
 import { IDLE_NODE } from '../support/jobs/test-telemetry.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -115,6 +117,32 @@ describe('inputs that wait', () => {
     await server.jobs.cancel(id);
     await page.locator('.waits').waitFor({ state: 'detached' });
   });
+});
+
+test('Status shows each identity with its key and expiry, and says why one is away', async (t) => {
+  const identities = new TestIdentities('news', 'sport', 'weather');
+  identities.identities = identities.identities.map((one) =>
+    one.name === 'news' ? { ...one, keyKind: 'pkcs11', publisher: { ...one, subject: 'O=Example News' } } : one,
+  );
+  identities.remove('weather', 'the device does not answer');
+  const config = (given: Config) => withIdentities(given, 'news', 'sport', 'weather');
+  const server = await serveJobs(t, { config, jobs: { signer: identities.signer } });
+  await server.jobs.identitiesChanged();
+  await using page = await openPage(browser, server.base, '#/status');
+  const shown = page.locator('dt', { hasText: 'Signing identities' }).locator('~ dd');
+  await shown.filter({ hasText: 'weather' }).waitFor();
+  const texts = (await shown.allTextContents()).map((text) => text.trim().replace(/\s+/g, ' '));
+  assert.match(
+    texts.join('\n'),
+    /^in order news: CN=Signer \(ES256, key in a PKCS #11 token\), expires in \d+ days; published by O=Example News.*\nin order sport: CN=Signer \(ES256, key in a PEM file\), expires in \d+ days\naway weather, key in a PEM file$/,
+  );
+  const attention = page.getByRole('list', { name: 'Needs attention' });
+  await attention.getByText(/^The signing identity "weather": away since/).waitFor();
+  await attention.getByText('the device does not answer').waitFor();
+  const rows = "[...document.querySelector('.facts').querySelectorAll('dd')]";
+  const lefts = await page.evaluate(`${rows}.map((row) => row.getBoundingClientRect().left)`);
+  assert.equal(new Set(lefts as number[]).size, 1);
+  await assertAccessibleInBothThemes(page);
 });
 
 test('Status begins with nodes that were lost and disks that are almost full', async (t) => {

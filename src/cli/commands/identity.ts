@@ -24,6 +24,7 @@ export function addIdentityCommand(program: Command): void {
     .requiredOption('--common-name <name>', 'name of the signer, such as "Newsroom 1"', nameOf)
     .addOption(new Option('--algorithm <name>', 'signature algorithm').choices(SIGNING_ALGORITHMS).default('es256'))
     .option('--identity <name>', 'configured identity whose device signs the request; its certificate need not exist')
+    .option('--publisher', 'the request is for the publisher of that identity')
     .option('--key <file>', 'new file of the private key', 'key.pem')
     .option('--csr <file>', 'new file of the request', 'request.pem')
     .option('--config <file>', 'configuration file')
@@ -57,12 +58,14 @@ interface RequestOptions extends SigningRequest {
   readonly key: string;
   readonly csr: string;
   readonly identity?: string;
+  readonly publisher?: boolean;
   readonly config?: string;
   readonly json?: boolean;
 }
 
 async function request(options: RequestOptions, command: Command): Promise<void> {
   if (options.identity !== undefined) return requestOfDevice(options.identity, options, command);
+  if (options.publisher) return command.error('--publisher needs --identity.');
   const terminal = new Terminal(options);
   const { key, csr } = options;
   const { makeSigningRequest } = await import('#provenance/signing-request.ts');
@@ -81,18 +84,26 @@ async function request(options: RequestOptions, command: Command): Promise<void>
 }
 
 async function requestOfDevice(name: string, options: RequestOptions, command: Command): Promise<void> {
+  const ignored = (['key', 'algorithm'] as const).find((each) => command.getOptionValueSource(each) === 'cli');
+  if (ignored !== undefined)
+    return command.error(
+      `--${ignored} cannot stand beside --identity: the configuration says which key signs, and how.`,
+    );
   const { loadCommandConfig } = await import('../run-options.ts');
   const { config } = await loadCommandConfig(options);
-  const identity = config.signing.identities[name];
-  if (identity === undefined) return command.error(`The configuration has no identity "${name}" (signing.identities).`);
+  const configured = config.signing.identities[name];
+  const identity = options.publisher ? configured?.publisher : configured;
+  const key = options.publisher ? `${name}.publisher` : name;
+  const use = options.publisher ? 'publisher' : 'claim';
+  if (identity === undefined) return command.error(`The configuration has no section [signing.identities.${key}].`);
   const { signer, algorithm } = identity;
   if (signer.type === 'pem') {
     return command.error(
-      `The key of "${name}" is a file. Leave --identity out: a request is made with a key of its own.`,
+      `The key of signing.identities.${key} is a file. Leave --identity out: a request is made with a key of its own.`,
     );
   }
   const { makeDeviceRequest } = await import('#provenance/signing-request.ts');
-  const made = await makeDeviceRequest(options, { signer, algorithm }, signerStateDir(config));
+  const made = await makeDeviceRequest(options, { signer, algorithm, use }, signerStateDir(config));
   const { csr } = options;
   await writeNew(csr, made.request, 0o644, command);
   const terminal = new Terminal(options);
