@@ -11,7 +11,11 @@ const whole = await fitIdentity();
 
 for (const [name, identity, told] of [
   ['names no responder', unnamed, /names no OCSP responder.*Have it issued with the address of a responder/],
-  ['has its issuer in no file', { ...whole, chain: whole.chain.slice(0, 1) }, /nor in trust\.anchors.*Append it to the identity's file/],
+  [
+    'has its issuer in no file',
+    { ...whole, chain: whole.chain.slice(0, 1) },
+    /nor in trust\.anchors.*Append it to the identity's file/,
+  ],
 ] as const) {
   test(`a certificate that ${name} stops a start that requires OCSP responses, and is warned of where they are stapled`, async (t) => {
     const folder = temporaryFolder();
