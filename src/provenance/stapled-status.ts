@@ -1,14 +1,17 @@
+import { createRequire } from 'node:module';
 import { type JumbfBox, parseJumbf } from './jumbf.ts';
-import { type CertificateState, judgeResponse } from './revocation/judge-response.ts';
+import type * as Judge from './revocation/judge-response.ts';
 import { signatureHeadersOf } from './signature-headers.ts';
 import { signerChainOf, type TrustLists } from './trust-lists.ts';
 
 /** Responses of a signature that are judged. */
 const MAX_RESPONSES = 8;
 
+const require = createRequire(import.meta.url);
+
 /** The state of a signer's certificate by what its signature carries; `problem` is null where it carries nothing. */
 export type StapledStatus =
-  | Exclude<CertificateState, { readonly status: 'none' }>
+  | Exclude<Judge.CertificateState, { readonly status: 'none' }>
   | { readonly status: 'none'; readonly problem: string | null };
 
 /**
@@ -23,12 +26,16 @@ export function stapledStatusOf(store: Uint8Array, lists: TrustLists, signedAt: 
   const issuer = lists.issuerOf(chain);
   if (leaf === undefined || issuer === null)
     return { status: 'none', problem: 'the certificate of the issuer is not known' };
+  // Its library takes 0.1 s and 8 MB to load, which signatures without a response are spared.
+  const { judgeResponse } = require('./revocation/judge-response.ts') as typeof Judge;
   const found = responses.map((response) => judgeResponse(response, { leaf, issuer }, signedAt ?? new Date()));
-  return found.toSorted((one, other) => RANKS.indexOf(one.status) - RANKS.indexOf(other.status))[0] as CertificateState;
+  return found.toSorted(
+    (one, other) => RANKS.indexOf(one.status) - RANKS.indexOf(other.status),
+  )[0] as Judge.CertificateState;
 }
 
 /** A revocation outweighs all others, of which the one that says most is taken. */
-const RANKS: readonly CertificateState['status'][] = ['revoked', 'good', 'unknown', 'none'];
+const RANKS: readonly Judge.CertificateState['status'][] = ['revoked', 'good', 'unknown', 'none'];
 
 /** Returns the label of the active manifest of a store. */
 export function activeLabelOf(store: Uint8Array): string | undefined {

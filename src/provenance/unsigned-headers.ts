@@ -1,7 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import type { JumbfBox } from './jumbf.ts';
-import { onlyElement, TAG } from './revocation/der.ts';
 import { signatureHeadersOf } from './signature-headers.ts';
 
 // A signature covers a part of its headers. Anybody can write into the others, which readers take as they are.
@@ -71,11 +70,10 @@ function bytesIn(content: unknown): number {
 
 /** Tells whether bytes are one sequence in DER (X.690 §8.1), which ends where they do. */
 function isDer(bytes: Uint8Array): boolean {
-  try {
-    return onlyElement(bytes, TAG.sequence).whole.length > 0;
-  } catch {
-    return false;
-  }
+  const [tag, first = 0] = bytes;
+  const start = first < 0x80 ? 2 : 2 + (first & 0x7f);
+  const length = first < 0x80 ? first : bytes.subarray(2, start).reduce((sum, byte) => sum * 256 + byte, 0);
+  return tag === 0x30 && first !== 0x80 && first <= 0x84 && bytes.length === start + length;
 }
 
 function isCertificate(bytes: Uint8Array): boolean {

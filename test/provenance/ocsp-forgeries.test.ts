@@ -1,16 +1,30 @@
 import assert from 'node:assert/strict';
 import { createPublicKey, generateKeyPairSync, type KeyObject, sign, X509Certificate } from 'node:crypto';
 import { describe, test } from 'node:test';
+import {
+  BasicOCSPResponse,
+  CertStatus,
+  id_pkix_ocsp_basic,
+  KeyHash,
+  OCSPResponse,
+  ResponderID,
+  ResponseBytes,
+  ResponseData,
+  RevokedInfo,
+  SingleResponse,
+} from '@peculiar/asn1-ocsp';
+import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
+import { AlgorithmIdentifier, Certificate } from '@peculiar/asn1-x509';
 import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate-profile.ts';
 import { type CertificateContents, type Issuer, issueCertificate, KEY_USAGE } from '#provenance/identity/x509.ts';
-import { certificateIdFields, HASHES } from '#provenance/revocation/certificate-id.ts';
-import { encodeElement, TAG } from '#provenance/revocation/der.ts';
+import { identifierFor } from '#provenance/revocation/certificate-id.ts';
 import { judgeResponse } from '#provenance/revocation/judge-response.ts';
 
 // Responses that `openssl ocsp` does not make.
 
 const DAY_MS = 24 * 60 * 60_000;
-const now = Date.now();
+// OCSP tells times in seconds.
+const now = Math.floor(Date.now() / 1000) * 1000;
 const daysFromNow = (days: number): Date => new Date(now + days * DAY_MS);
 
 async function issued(
@@ -46,38 +60,35 @@ interface Status {
   readonly nextUpdate?: Date | null;
 }
 
-const sequence = (...parts: Uint8Array[]): Buffer => encodeElement(TAG.sequence, ...parts);
-const time = (date: Date): Buffer => {
-  const digits = date.toISOString().replaceAll(/[-:T]|\.\d+/g, '');
-  return encodeElement(0x18, Buffer.from(digits));
-};
+const SHA_1 = '1.3.14.3.2.26';
+const SHA_256 = '2.16.840.1.101.3.4.2.1';
+const ECDSA_WITH_SHA_256 = '1.2.840.10045.4.3.2';
 
-function statusOf({ hash = 'sha1', about = certificate, revokedAt, ...period }: Status): Buffer {
+function statusOf({ hash = SHA_1, about = certificate, revokedAt, ...period }: Status): SingleResponse {
   const { thisUpdate = daysFromNow(-1), nextUpdate = daysFromNow(1) } = period;
-  const [oid = ''] = Object.entries(HASHES).find(([, name]) => name === hash) ?? [];
-  return sequence(
-    sequence(sequence(Buffer.from(oid, 'hex'), encodeElement(TAG.null)), certificateIdFields(about, hash)),
-    revokedAt === undefined ? encodeElement(0x80) : encodeElement(0xa1, time(revokedAt)),
-    time(thisUpdate),
-    ...(nextUpdate === null ? [] : [encodeElement(0xa0, time(nextUpdate))]),
-  );
+  const revoked = revokedAt && new RevokedInfo({ revocationTime: revokedAt });
+  return new SingleResponse({
+    certID: identifierFor(about)(hash),
+    certStatus: new CertStatus(revoked === undefined ? { good: null } : { revoked }),
+    thisUpdate,
+    ...(nextUpdate !== null && { nextUpdate }),
+  });
 }
 
 /** Returns a response, and `by` whom it is signed, with the certificates that are `sent` along. */
 function respond(statuses: readonly Status[], by: Holder, producedAt = daysFromNow(-1), sent = [by]): Buffer {
-  const signed = sequence(
-    encodeElement(0xa2, encodeElement(TAG.octets, Buffer.alloc(20))),
-    time(producedAt),
-    sequence(...statuses.map(statusOf)),
-  );
-  const basic = sequence(
-    signed,
-    sequence(Buffer.from('06082a8648ce3d040302', 'hex')),
-    encodeElement(0x03, Buffer.alloc(1), sign('sha256', signed, by.privateKey)),
-    encodeElement(0xa0, sequence(...sent.map((holder) => holder.certificate.raw))),
-  );
-  const typed = sequence(Buffer.from('06092b0601050507300101', 'hex'), encodeElement(TAG.octets, basic));
-  return sequence(encodeElement(TAG.enumerated, Buffer.alloc(1)), encodeElement(0xa0, typed));
+  const responderID = new ResponderID({ byKey: new KeyHash(new Uint8Array(20)) });
+  const tbsResponseData = new ResponseData({ responderID, producedAt, responses: statuses.map(statusOf) });
+  const signature = sign('sha256', Buffer.from(AsnConvert.serialize(tbsResponseData)), by.privateKey);
+  const basic = new BasicOCSPResponse({
+    tbsResponseData,
+    signatureAlgorithm: new AlgorithmIdentifier({ algorithm: ECDSA_WITH_SHA_256 }),
+    signature: new Uint8Array(signature).buffer,
+    certs: sent.map((holder) => AsnConvert.parse(holder.certificate.raw, Certificate)),
+  });
+  const response = new OctetString(AsnConvert.serialize(basic));
+  const responseBytes = new ResponseBytes({ responseType: id_pkix_ocsp_basic, response });
+  return Buffer.from(AsnConvert.serialize(new OCSPResponse({ responseBytes })));
 }
 
 function judged(response: Buffer, at = new Date()): string {
@@ -98,7 +109,7 @@ describe('an OCSP response', () => {
   });
 
   test('that says both good and revoked says revoked, in whatever order', () => {
-    const statuses = [{}, { revokedAt: daysFromNow(-10), hash: 'sha256' }];
+    const statuses = [{}, { revokedAt: daysFromNow(-10), hash: SHA_256 }];
     const many = [...Array<Status>(20).fill({}), ...statuses];
     for (const each of [statuses, statuses.toReversed(), many]) {
       assert.equal(judged(respond(each, authority)), 'revoked');

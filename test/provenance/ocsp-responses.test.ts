@@ -3,6 +3,8 @@ import { after, describe, mock, test } from 'node:test';
 import { judgeResponse } from '#provenance/revocation/judge-response.ts';
 import { type Answer, startResponder } from './ocsp-responder.ts';
 
+/** The beginning of a GeneralizedTime. */
+const TIME = Buffer.of(0x18, 15);
 const DAY_MS = 24 * 60 * 60_000;
 const responder = await startResponder();
 after(() => responder.close());
@@ -58,6 +60,18 @@ describe('an OCSP response', () => {
       changed[at] = (changed[at] ?? 0) ^ 1;
       const state = judged(changed);
       if (state.status !== 'none') assert.deepEqual(state, good, `byte ${at}`);
+    }
+  });
+
+  test('that is not in DER to the last byte counts as none', async () => {
+    const response = await responder.respond('good');
+    const longer = Buffer.concat([response, Buffer.of(0)]);
+    const endless = Buffer.concat([Buffer.of(0x30, 0x80), response.subarray(4), Buffer.of(0, 0)]);
+    const month = Buffer.from(response);
+    // The second time is thisUpdate.
+    month.write('13', response.indexOf(TIME, response.indexOf(TIME) + 1) + TIME.length + 4);
+    for (const bytes of [longer, endless, month]) {
+      assert.deepEqual(judged(bytes), { status: 'none', problem: 'it is no OCSP response' });
     }
   });
 

@@ -1,5 +1,7 @@
 import { createHash, type X509Certificate } from 'node:crypto';
-import { encodeElement, onlyElement, readElements, TAG } from './der.ts';
+import { CertID, OCSPRequest, Request, TBSRequest } from '@peculiar/asn1-ocsp';
+import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
+import { AlgorithmIdentifier, Certificate } from '@peculiar/asn1-x509';
 
 /** A certificate and the one of its issuer. */
 export interface IssuedCertificate {
@@ -7,43 +9,50 @@ export interface IssuedCertificate {
   readonly issuer: X509Certificate;
 }
 
-/** Hash algorithms by their object identifiers in DER, in hexadecimal digits. */
-export const HASHES: Readonly<Record<string, string>> = {
-  '06052b0e03021a': 'sha1',
-  '0609608648016503040201': 'sha256',
-  '0609608648016503040202': 'sha384',
-  '0609608648016503040203': 'sha512',
+/** The algorithm that responders know by all means (RFC 6960 §4.3); nothing here rests on its strength. */
+const SHA_1 = '1.3.14.3.2.26';
+
+/** Hash algorithms by their object identifiers. */
+const HASHES: Readonly<Record<string, string>> = {
+  [SHA_1]: 'sha1',
+  '2.16.840.1.101.3.4.2.1': 'sha256',
+  '2.16.840.1.101.3.4.2.2': 'sha384',
+  '2.16.840.1.101.3.4.2.3': 'sha512',
 };
 
-/** The algorithm that responders know by all means (RFC 6960 §4.3); nothing here rests on its strength. */
-const SHA_1 = encodeElement(TAG.sequence, Buffer.from('06052b0e03021a', 'hex'), encodeElement(TAG.null));
+/** Returns the names that responses may have for a certificate (CertID, RFC 6960 §4.1.1), as `textOfId` returns them. */
+export function certificateIdsOf(certificate: IssuedCertificate): string[] {
+  return Object.keys(HASHES).map(identifierFor(certificate)).map(textOfId);
+}
 
-/** Returns the fields of a CertID (RFC 6960 §4.1.1) behind the algorithm: hashes of the issuer's name and key, and the number. */
-export function certificateIdFields({ leaf, issuer }: IssuedCertificate, hash: string): Buffer {
-  const { serialNumber, issuerName } = fieldsOf(leaf);
-  const digest = (bytes: Buffer): Buffer => encodeElement(TAG.octets, createHash(hash).update(bytes).digest());
-  return Buffer.concat([digest(issuerName), digest(keyBitsOf(issuer)), serialNumber]);
+/** Returns what a CertID says, as a text: the algorithm, the hashes of the issuer's name and key, and the number. */
+export function textOfId({ hashAlgorithm, issuerNameHash, issuerKeyHash, serialNumber }: CertID): string {
+  const fields = [issuerNameHash.buffer, issuerKeyHash.buffer, serialNumber];
+  return [hashAlgorithm.algorithm, ...fields.map((field) => Buffer.from(field).toString('hex'))].join(' ');
 }
 
 /** Returns an OCSP request for a certificate (RFC 6960 §4.1), without a nonce: responders may answer with a response that is kept. */
 export function ocspRequestFor(certificate: IssuedCertificate): Buffer {
-  const sequence = (...parts: Buffer[]): Buffer => encodeElement(TAG.sequence, ...parts);
-  const certificateId = sequence(SHA_1, certificateIdFields(certificate, 'sha1'));
-  return sequence(sequence(sequence(sequence(certificateId))));
+  const requestList = [new Request({ reqCert: identifierFor(certificate)(SHA_1) })];
+  return Buffer.from(AsnConvert.serialize(new OCSPRequest({ tbsRequest: new TBSRequest({ requestList }) })));
 }
 
-function fieldsOf({ raw }: X509Certificate): { readonly serialNumber: Buffer; readonly issuerName: Buffer } {
-  const [contents] = readElements(onlyElement(raw, TAG.sequence).content);
-  const fields = readElements(contents?.content ?? Buffer.alloc(0));
-  // Only the first version leaves out its number.
-  const [serialNumber, , issuerName] = fields[0]?.tag === 0xa0 ? fields.slice(1) : fields;
-  if (serialNumber === undefined || issuerName === undefined) throw new Error('a certificate cannot be read');
-  return { serialNumber: serialNumber.whole, issuerName: issuerName.whole };
-}
-
-/** Returns the public key without its algorithm, and without the number of unused bits. */
-function keyBitsOf({ publicKey }: X509Certificate): Buffer {
-  const spki = publicKey.export({ type: 'spki', format: 'der' });
-  const [, bits] = readElements(onlyElement(spki, TAG.sequence).content);
-  return (bits?.content ?? Buffer.alloc(0)).subarray(1);
+/** Returns the maker of the CertIDs of a certificate, for hash algorithms of `HASHES`. */
+export function identifierFor({ leaf, issuer }: IssuedCertificate): (algorithm: string) => CertID {
+  const { issuer: name, serialNumber } = AsnConvert.parse(leaf.raw, Certificate).tbsCertificate;
+  const key = AsnConvert.parse(issuer.raw, Certificate).tbsCertificate.subjectPublicKeyInfo.subjectPublicKey;
+  return (algorithm) => {
+    const digest = (bytes: ArrayBuffer): OctetString =>
+      new OctetString(
+        createHash(HASHES[algorithm] as string)
+          .update(Buffer.from(bytes))
+          .digest(),
+      );
+    return new CertID({
+      hashAlgorithm: new AlgorithmIdentifier({ algorithm, parameters: null }),
+      issuerNameHash: digest(AsnConvert.serialize(name)),
+      issuerKeyHash: digest(key),
+      serialNumber,
+    });
+  };
 }

@@ -1,6 +1,6 @@
 import { verify, X509Certificate } from 'node:crypto';
 import { EXTENDED_KEY_USAGE } from '../identity/certificate-profile.ts';
-import { certificateIdFields, HASHES, type IssuedCertificate } from './certificate-id.ts';
+import { certificateIdsOf, type IssuedCertificate } from './certificate-id.ts';
 import { type OcspResponse, readOcspResponse } from './ocsp-response.ts';
 
 /** The word of a responder about a certificate, or that there is none that can be used. */
@@ -17,16 +17,16 @@ export type CertificateState =
 /** Clocks differ by this at most, in milliseconds. */
 const CLOCK_TOLERANCE_MS = 5 * 60_000;
 
-/** Signature algorithms of responders by their object identifiers in DER, with the hash that the message is signed by. */
+/** Signature algorithms of responders by their object identifiers, with the hash that the message is signed by. */
 const SIGNATURES: Readonly<Record<string, string | null>> = {
-  '06082a8648ce3d040302': 'sha256',
-  '06082a8648ce3d040303': 'sha384',
-  '06082a8648ce3d040304': 'sha512',
-  '06092a864886f70d01010b': 'sha256',
-  '06092a864886f70d01010c': 'sha384',
-  '06092a864886f70d01010d': 'sha512',
+  '1.2.840.10045.4.3.2': 'sha256',
+  '1.2.840.10045.4.3.3': 'sha384',
+  '1.2.840.10045.4.3.4': 'sha512',
+  '1.2.840.113549.1.1.11': 'sha256',
+  '1.2.840.113549.1.1.12': 'sha384',
+  '1.2.840.113549.1.1.13': 'sha512',
   // Ed25519 has a hash of its own.
-  '06032b6570': null,
+  '1.3.101.112': null,
 };
 
 /**
@@ -42,10 +42,8 @@ export function judgeResponse(bytes: Uint8Array, certificate: IssuedCertificate,
 }
 
 function judged(response: OcspResponse, certificate: IssuedCertificate, at: Date): CertificateState {
-  const own = response.statuses.filter(
-    ({ hash, certificate: id }) =>
-      HASHES[hash] !== undefined && certificateIdFields(certificate, HASHES[hash]).equals(id),
-  );
+  const ids = certificateIdsOf(certificate);
+  const own = response.statuses.filter((each) => ids.includes(each.certificate));
   const found = own.find(({ status }) => status === 'revoked') ?? own[0];
   if (found === undefined) return none('it is about another certificate');
   const { status, thisUpdate, nextUpdate, revokedAt } = found;

@@ -1,10 +1,18 @@
-import { type DerElement, onlyElement, readElements, TAG, timeOf } from './der.ts';
+import {
+  BasicOCSPResponse,
+  id_pkix_ocsp_basic,
+  OCSPResponse,
+  OCSPResponseStatus,
+  type SingleResponse,
+} from '@peculiar/asn1-ocsp';
+import { AsnConvert } from '@peculiar/asn1-schema';
+import { textOfId } from './certificate-id.ts';
 
 /** A signed OCSP response (BasicOCSPResponse, RFC 6960 §4.2.1). */
 export interface OcspResponse {
   /** The bytes that are signed. */
   readonly signedBytes: Buffer;
-  /** The object identifier of the algorithm in DER, in hexadecimal digits. */
+  /** The object identifier of the algorithm. */
   readonly algorithm: string;
   readonly signature: Buffer;
   /** Certificates in DER; that of the responder, where it is not the issuer itself. */
@@ -14,10 +22,8 @@ export interface OcspResponse {
 
 /** The status of a certificate in a response. */
 interface CertificateStatus {
-  /** The object identifier of the hash algorithm, as in `OcspResponse.algorithm`. */
-  readonly hash: string;
-  /** The certificate, as `certificateIdFields` returns it. */
-  readonly certificate: Buffer;
+  /** The certificate, as `textOfId` returns it. */
+  readonly certificate: string;
   readonly status: 'good' | 'revoked' | 'unknown';
   /** Null unless it is revoked. */
   readonly revokedAt: Date | null;
@@ -31,92 +37,52 @@ const MAX_CERTIFICATES = 4;
 /** The time that a response is good for which names no end: newer information is available at any time (RFC 6960 §4.2.2.1). */
 const DEFAULT_PERIOD_MS = 24 * 60 * 60_000;
 
-/** Why responders give no response (RFC 6960 §4.2.1), by their codes. */
-const REFUSALS: Readonly<Record<number, string>> = {
-  1: 'malformedRequest',
-  2: 'internalError',
-  3: 'tryLater',
-  5: 'sigRequired',
-  6: 'unauthorized',
-};
-
-const BASIC_RESPONSE = '06092b0601050507300101';
-
-/** Contexts of elements that may be missing. */
-const CONTEXT_0 = 0xa0;
-const VERSION = 0xa0;
+const NO_RESPONSE = 'it is no OCSP response';
 
 /** Reads a response (OCSPResponse). Throws an Error that says what is wrong with it. */
 export function readOcspResponse(bytes: Uint8Array): OcspResponse {
   if (bytes.length > MAX_RESPONSE_BYTES) throw new Error(`it has more than ${MAX_RESPONSE_BYTES} bytes`);
-  const basic = basicResponseIn(bytes);
-  try {
-    return readBasic(basic);
-  } catch {
-    throw new Error('it is no OCSP response');
+  const { responseStatus: status, responseBytes } = parse(bytes, OCSPResponse);
+  if (status !== OCSPResponseStatus.successful) {
+    throw new Error(`the responder gives none (${OCSPResponseStatus[status] ?? status})`);
   }
+  if (responseBytes?.responseType !== id_pkix_ocsp_basic) throw new Error(NO_RESPONSE);
+  return describe(parse(new Uint8Array(responseBytes.response.buffer), BasicOCSPResponse));
 }
 
-function basicResponseIn(bytes: Uint8Array): Buffer {
-  let refusal: number | undefined;
+function parse<T extends object>(bytes: Uint8Array, type: new () => T): T {
   try {
-    const [status, wrapped] = readElements(onlyElement(bytes, TAG.sequence).content);
-    if (status?.tag === TAG.enumerated && status.content[0] !== 0) refusal = status.content[0];
-    else if (wrapped?.tag === CONTEXT_0) {
-      const [type, response] = readElements(onlyElement(wrapped.content, TAG.sequence).content);
-      if (type?.whole.toString('hex') === BASIC_RESPONSE && response?.tag === TAG.octets) return response.content;
-    }
+    const value = AsnConvert.parse(bytes, type);
+    // The library takes more than DER, as a 13th month for another one, and passes over what follows the element.
+    if (derOf(value).equals(bytes)) return value;
   } catch {
-    // It is none.
+    // Its reasons say nothing that an operator could use.
   }
-  if (refusal === undefined) throw new Error('it is no OCSP response');
-  throw new Error(`the responder gives none (${REFUSALS[refusal] ?? refusal})`);
+  throw new Error(NO_RESPONSE);
 }
 
-function readBasic(bytes: Buffer): OcspResponse {
-  const [signed, algorithm, signature, certificates] = readElements(onlyElement(bytes, TAG.sequence).content);
-  const fields = readElements(defined(signed).content);
-  const [, , statuses] = fields[0]?.tag === VERSION ? fields.slice(1) : fields;
+function describe(basic: BasicOCSPResponse): OcspResponse {
+  const { tbsResponseData, tbsResponseDataRaw = new ArrayBuffer(), signatureAlgorithm, signature, certs = [] } = basic;
   return {
-    signedBytes: defined(signed).whole,
-    algorithm: identifierIn(defined(algorithm)),
-    signature: defined(signature).content.subarray(1),
-    certificates:
-      certificates === undefined
-        ? []
-        : readElements(onlyElement(certificates.content, TAG.sequence).content)
-            .slice(0, MAX_CERTIFICATES)
-            .map(({ whole }) => whole),
-    statuses: readElements(defined(statuses).content).map(readStatus),
+    signedBytes: Buffer.from(tbsResponseDataRaw),
+    algorithm: signatureAlgorithm.algorithm,
+    signature: Buffer.from(signature),
+    certificates: certs.slice(0, MAX_CERTIFICATES).map(derOf),
+    statuses: tbsResponseData.responses.map(statusIn),
   };
 }
 
-const STATUSES: Readonly<Record<number, CertificateStatus['status']>> = { 128: 'good', 161: 'revoked', 130: 'unknown' };
+function derOf(value: object): Buffer {
+  return Buffer.from(AsnConvert.serialize(value));
+}
 
-function readStatus({ content }: DerElement): CertificateStatus {
-  const [id, status, from, next] = readElements(content);
-  const thisUpdate = timeOf(defined(from));
-  const [hash, ...certificate] = readElements(defined(id).content);
-  const [revokedAt] = status?.tag === 0xa1 ? readElements(status.content) : [];
+function statusIn({ certID, certStatus, thisUpdate, nextUpdate }: SingleResponse): CertificateStatus {
+  const { revoked, good } = certStatus;
   return {
-    hash: identifierIn(defined(hash)),
-    certificate: Buffer.concat(certificate.map(({ whole }) => whole)),
-    status: defined(STATUSES[defined(status).tag]),
-    revokedAt: revokedAt === undefined ? null : timeOf(revokedAt),
+    certificate: textOfId(certID),
+    status: revoked !== undefined ? 'revoked' : good === null ? 'good' : 'unknown',
+    revokedAt: revoked?.revocationTime ?? null,
     thisUpdate,
-    nextUpdate:
-      next?.tag === CONTEXT_0
-        ? timeOf(defined(readElements(next.content)[0]))
-        : new Date(thisUpdate.getTime() + DEFAULT_PERIOD_MS),
+    nextUpdate: nextUpdate ?? new Date(thisUpdate.getTime() + DEFAULT_PERIOD_MS),
   };
-}
-
-/** Returns the object identifier of an algorithm. */
-function identifierIn({ content }: DerElement): string {
-  return defined(readElements(content)[0]).whole.toString('hex');
-}
-
-function defined<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error('an element is missing');
-  return value;
 }

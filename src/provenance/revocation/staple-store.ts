@@ -3,7 +3,7 @@ import type { Config } from '#config/config.ts';
 import type { Log } from '#telemetry/logger.ts';
 import { fingerprintOf, NO_STAPLES, type StapleSource, Staples } from '../staples.ts';
 import type { TrustSource } from '../trust-lists.ts';
-import { HeldResponse } from './held-response.ts';
+import type { HeldResponse } from './held-response.ts';
 
 interface StapleStoreOptions {
   readonly config: Pick<Config, 'signing' | 'jobs'>;
@@ -56,6 +56,7 @@ export class StapleStore implements StapleSource {
       if (!wanted.has(name)) held.close();
       else if (!held.isClosed) wanted.delete(name);
     }
+    const { HeldResponse } = await import('./held-response.ts');
     const opening = [...wanted].map(async ([name, chain]) => {
       const file = join(config.jobs.data_dir, 'ocsp', `${name}.der`);
       const held = await HeldResponse.open({ chain, trust, log, file, changed: () => this.#publish() });
