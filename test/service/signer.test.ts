@@ -109,8 +109,7 @@ describe('a service whose key is in a process of its own', () => {
     await service.runSync('/v2/sync/c2pa/audio', { inputs: [{ type: 'local_file_path', path: source }] });
     const processes = descendantsOf(service.pid);
     assert(processes.some((pid) => commandOf(pid).includes('worker')));
-    for (const pid of processes)
-      assert(!processText(pid, 'environ').includes('SERVICE__'), commandOf(pid));
+    for (const pid of processes) assert(!processText(pid, 'environ').includes('SERVICE__'), commandOf(pid));
     const lines = readFileSync(service.logPath, 'utf8')
       .trim()
       .split('\n')
