@@ -51,6 +51,11 @@ export function dependencyOf(id: string): Dependency | null {
   return name === undefined ? { kind: known } : { kind: known, name: decodeURIComponent(name) };
 }
 
+/** Tells whether such a text names a signer. */
+export function isSigner(id: string): boolean {
+  return id === SIGNER || id.startsWith(`${SIGNER}:`);
+}
+
 /** Operations that write whole media to the scratch folder. */
 const PACKAGING: ReadonlySet<string> = new Set(['package', 'c2pa-package']);
 

@@ -1,7 +1,7 @@
 import type { AppError } from '#errors/app-error.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { JobScope } from '../caller.ts';
-import { dependencyOf, SIGNER } from '../dependencies.ts';
+import { isSigner } from '../dependencies.ts';
 import type { InputAttempt } from '../job.ts';
 import type {
   Cancellation,
@@ -296,8 +296,7 @@ class SqliteQueue implements JobQueue {
 /** Tells whether an input is left out because of what it needs: see `LeaseFilter`. */
 function isHeldUp({ needs, waiting }: LeasedInput, filter: LeaseFilter): boolean {
   const { withoutDependencies, overdueBefore, onlySigners } = filter;
-  if (onlySigners !== null && needs.some((id) => dependencyOf(id)?.kind === SIGNER && !onlySigners.includes(id)))
-    return true;
+  if (onlySigners !== null && needs.some((id) => isSigner(id) && !onlySigners.includes(id))) return true;
   if (waiting !== null && waiting.since < overdueBefore) return false;
   return needs.some((dependency) => withoutDependencies.includes(dependency));
 }
