@@ -178,7 +178,7 @@ class OfficialReadings {
       if (bytes === null) return [];
       const isFull = !this.#described.has(manifest);
       this.#described.add(manifest);
-      const reading = await reader.read(init, bytes, { detail: isFull ? 'full' : 'results', anchors }, signal);
+      const reading = await reader.read(init, bytes, { answer: isFull ? 'report' : 'results', anchors }, signal);
       onRead();
       return [{ rendition, part, isFull, reading }];
     });
@@ -198,7 +198,7 @@ class OfficialReadings {
       const init = await readPart(folder, listed.init, signal);
       if (init === null) continue;
       this.#described.add(read.manifest);
-      const reading = await reader.read(init, STAND_IN, { detail: 'full', anchors }, signal);
+      const reading = await reader.read(init, STAND_IN, { answer: 'report', anchors }, signal);
       const under = renditions.filter((other) => other.read?.manifest === read.manifest);
       const isIntact = under.every(({ map, deviations }) => map !== null && deviations.length === 0);
       readings.set(read.manifest, isIntact ? asBound(reading, read.binding) : reading);

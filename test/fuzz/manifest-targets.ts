@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readMerkleBox } from '#formats/isobmff-boxes.ts';
-import { readFragment } from '#provenance/reading/reader-thread.ts';
+import { answerOf } from '#provenance/reading/reader-thread.ts';
 import { readStoredBinding } from '#publications/verification/stored-binding.ts';
 import { verifyParts } from '#publications/verification/verify-parts.ts';
 import { requestWith, testAuthor } from '../support/manifests/sign-wav.ts';
@@ -63,7 +63,7 @@ export const manifestTargets: readonly FuzzTarget[] = [
     mutate: mutateBytes,
     run: async (input) => {
       const [init, fragment] = cut(input);
-      await readFragment({ init, fragment, detail: 'full', anchors: null });
+      await answerOf({ asset: { init, fragment }, answer: 'report', anchors: null });
     },
   },
 ];

@@ -1,7 +1,7 @@
 import type { Verification } from '#contract/verification.ts';
 import type { VerifyParams } from '#contract/verify-request.ts';
 import { stemOf } from '#outputs/output-path.ts';
-import { type CrJsonAsset, readInWasm } from '#provenance/asset-reader.ts';
+import { type ReadableAsset, readInWasm } from '#provenance/reader-threads.ts';
 import { evaluateRubrics, findRubrics } from '#provenance/rubrics.ts';
 import type { InputContext, InputWork, OperationServices } from '../operation.ts';
 
@@ -56,7 +56,7 @@ type Forensics = (kind: ReportKind) => Pick<Verification, 'rubrics' | 'crjson' |
  * reader has no way to it. Throws the errors of rubrics.
  */
 export async function forensicsOf(
-  asset: () => Promise<CrJsonAsset | { readonly problem: string }>,
+  asset: () => Promise<ReadableAsset | { readonly problem: string }>,
   { report, rubrics }: VerifyParams,
   { signal }: InputContext,
   { rubricsDir }: OperationServices,
@@ -65,7 +65,7 @@ export async function forensicsOf(
   if (report !== 'crjson' && rubrics === undefined) return () => ({});
   const found = await asset();
   if ('problem' in found) return () => ({ crjson_omitted: found.problem });
-  const answer = await readInWasm('crjson', found, anchors, signal);
+  const answer = await readInWasm({ answer: 'crjson', asset: found, anchors }, signal);
   if ('problem' in answer) return () => ({ crjson_omitted: `The reader gives no crJSON: ${answer.problem}` });
   const crjson: unknown = JSON.parse(answer.text);
   const evaluated =

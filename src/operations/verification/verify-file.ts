@@ -11,10 +11,11 @@ import { formatUnknown, recogniseFormat } from '#formats/formats.ts';
 import { linkWarnings } from '#formats/matroska-links.ts';
 import { unsupportedMediaType } from '#formats/unsupported-containers.ts';
 import { stemOf } from '#outputs/output-path.ts';
-import { type CrJsonAsset, readIdentities, readInWasm } from '#provenance/asset-reader.ts';
 import { MAX_STORE_BYTES, refuseCostlyChain } from '#provenance/chain-limits.ts';
 import { mostIdentities } from '#provenance/describe-identities.ts';
 import { type AssetReading, assetReadingOf } from '#provenance/official-reader.ts';
+import { readIdentities } from '#provenance/publisher-report.ts';
+import { type ReadableAsset, readInWasm } from '#provenance/reader-threads.ts';
 import { stillMediaType } from '#provenance/still-media-type.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { ManifestReport } from '#provenance/validation-report.ts';
@@ -72,7 +73,7 @@ export async function verifyFile(
 /** Returns a report on the identity assertions of a file; null where it has none. */
 async function identitiesOf(
   reading: AssetReading,
-  found: Uint8Array | CrJsonAsset | null,
+  found: Uint8Array | ReadableAsset | null,
   lists: TrustLists,
   { signal }: InputContext,
 ): Promise<ManifestReport | null> {
@@ -132,7 +133,7 @@ interface AssetResult {
   /** Its manifest store, where its bytes are known. */
   readonly store: Uint8Array | null;
   readonly leftOut: LeftOut | null;
-  readonly crJsonAsset: CrJsonAsset | null;
+  readonly crJsonAsset: ReadableAsset | null;
   readonly warnings: readonly Warning[];
 }
 
@@ -214,7 +215,7 @@ async function readTwice(
   { signal }: InputContext,
 ): Promise<AssetReading> {
   if (first !== 'none' && !isAccepted(first)) return first;
-  const second = await readInWasm('report', { path, mediaType }, pem, signal);
+  const second = await readInWasm({ answer: 'report', asset: { path, mediaType }, anchors: pem }, signal);
   if ('problem' in second) return UNREADABLE_MANIFEST.test(second.problem) ? second : first;
   return isAccepted(second.report) && first !== 'none' ? first : second.report;
 }

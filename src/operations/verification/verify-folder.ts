@@ -2,8 +2,9 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { Verification } from '#contract/verification.ts';
 import type { VerifyParams } from '#contract/verify-request.ts';
 import { AppError } from '#errors/app-error.ts';
-import { type CrJsonAsset, mostIdentitiesIn, readIdentities } from '#provenance/asset-reader.ts';
 import { stateOf } from '#provenance/describe-report.ts';
+import { mostIdentitiesIn, readIdentities } from '#provenance/publisher-report.ts';
+import type { ReadableAsset } from '#provenance/reader-threads.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { Finding, ManifestReport } from '#provenance/validation-report.ts';
 import { MAX_READ_PART_BYTES, readPart } from '#publications/media-part.ts';
@@ -93,7 +94,7 @@ async function firstFragment(
   { renditions, official: [first] }: VerifiedPublication,
   folder: SourceFolder,
   { signal }: InputContext,
-): Promise<CrJsonAsset | { problem: string }> {
+): Promise<ReadableAsset | { problem: string }> {
   const init = first === undefined ? undefined : renditions[first.rendition]?.listed.init;
   if (first === undefined || init === undefined) return NO_FRAGMENT_READ;
   const [initBytes, fragment] = [await readPart(folder, init, signal), await readPart(folder, first.part, signal)];
