@@ -25,17 +25,21 @@ export function BrowseDialog({ takesFolder, onChoose, onClose }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const folder = useSignal(/** @type {Folder | null} */ (null));
   const problem = useSignal('');
-  /** @param {Promise<Folder>} listing */
-  const show = (listing) =>
-    listing.then(
-      (found) => {
-        folder.value = found;
-        problem.value = '';
-      },
-      (error) => {
-        problem.value = error.message;
-      },
+  const latest = useRef(/** @type {Promise<Folder> | null} */ (null));
+  /**
+   * Shows a listing, unless another one was asked for before it came.
+   * @param {Promise<Folder>} listing
+   */
+  const show = async (listing) => {
+    latest.current = listing;
+    const [found, error] = await listing.then(
+      (found) => [found, ''],
+      (error) => [folder.value, error.message],
     );
+    if (latest.current !== listing) return;
+    folder.value = found;
+    problem.value = error;
+  };
   useEffect(() => {
     dialog.current?.showModal();
     void show(listInputs(null));

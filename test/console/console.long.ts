@@ -216,6 +216,29 @@ describe('choosing an input', () => {
     assert.equal(await page.getByLabel('Address of input 0').inputValue(), join(folder, 'ingest/today'));
   });
 
+  test('shows the folder that was asked for last, however late another one comes', async () => {
+    await using server = await serve({ SERVICE__INPUT_RESOLVERS__LOCAL__ROOTS: join(folder, 'ingest') });
+    await using page = await open('#/new/package', server.base);
+    await page.getByRole('button', { name: 'Browse for input 0' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Choose a folder' });
+    await dialog.getByRole('button', { name: join(folder, 'ingest') }).click();
+    const late = Promise.withResolvers<void>();
+    await page.route('**/v2/inputs?*today', async (route) => {
+      await late.promise;
+      await route.continue();
+    });
+    const asked = page.waitForRequest('**/v2/inputs?*today');
+    await dialog.getByRole('button', { name: 'today/' }).click();
+    const answer = (await asked).response();
+    await dialog.getByRole('button', { name: 'Up, to all folders' }).click();
+    const roots = dialog.getByText('Folders that inputs are read from');
+    await roots.waitFor();
+    late.resolve();
+    await (await answer)?.finished();
+    await page.evaluate('new Promise((shown) => requestAnimationFrame(() => requestAnimationFrame(shown)))');
+    assert.equal(await roots.count(), 1);
+  });
+
   test('offers no browsing where no roots are set', async () => {
     await using server = await serve();
     await using page = await open('', server.base);
