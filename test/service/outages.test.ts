@@ -27,6 +27,19 @@ async function started(t: TestContext, settings: Readonly<Record<string, string>
   return service;
 }
 
+/** A service that writes to a bucket through a proxy, which a test makes refuse. */
+async function startedWithBucket(t: TestContext, more: Readonly<Record<string, string>> = {}) {
+  const s3 = await openTestS3();
+  const bucket = await s3.createBucket();
+  const proxy = await startFaultyProxy(s3.place.endpoint);
+  const settings = s3Settings({ place: { ...s3.place, endpoint: proxy.endpoint } }, bucket);
+  const service = await started(t, { ...settings, ...more });
+  // The service stops first: hooks run in the order in which they are added.
+  t.after(() => proxy.close());
+  t.after(() => s3.close());
+  return { service, proxy, bucket };
+}
+
 async function readinessOf({ base }: RunningService): Promise<Readiness> {
   return (await (await fetch(`${base}/v2/health/ready`)).json()) as Readiness;
 }
@@ -68,13 +81,7 @@ describe('inputs wait, and go on by themselves,', () => {
   });
 
   test('while a bucket refuses what it took before', async (t) => {
-    const s3 = await openTestS3();
-    t.after(() => s3.close());
-    const bucket = await s3.createBucket();
-    const proxy = await startFaultyProxy(s3.place.endpoint);
-    t.after(() => proxy.close());
-    const settings = s3Settings({ place: { ...s3.place, endpoint: proxy.endpoint } }, bucket);
-    const service = await started(t, { ...settings, SERVICE__SERVER__SYNC_TIMEOUT_MS: '500' });
+    const { service, proxy, bucket } = await startedWithBucket(t, { SERVICE__SERVER__SYNC_TIMEOUT_MS: '500' });
     proxy.fault = () => ({ status: 403, code: 'AccessDenied' });
     const body = { inputs: [INPUT], output: { type: 's3', bucket } };
     const job = await service.submit('/v2/c2pa/audio', body);
@@ -88,6 +95,7 @@ describe('inputs wait, and go on by themselves,', () => {
     assert.match(await late.text(), /S3 refuses the service the right to write/);
     proxy.fault = () => null;
     await assertGoesOn(service, job);
+    await assertGoesOn(service, late.headers.get('location')?.split('/').at(-1) ?? '');
   });
 
   test('while a folder of inputs is not mounted', async (t) => {
@@ -110,12 +118,7 @@ describe('inputs wait, and go on by themselves,', () => {
 });
 
 test('an input fails at once where its bucket works for others', async (t) => {
-  const s3 = await openTestS3();
-  t.after(() => s3.close());
-  const bucket = await s3.createBucket();
-  const proxy = await startFaultyProxy(s3.place.endpoint);
-  t.after(() => proxy.close());
-  const service = await started(t, s3Settings({ place: { ...s3.place, endpoint: proxy.endpoint } }, bucket));
+  const { service, proxy, bucket } = await startedWithBucket(t);
   proxy.fault = ({ url }) => (url?.includes('refused') ? { status: 403, code: 'AccessDenied' } : null);
   const output = { type: 's3', bucket, prefix: 'refused' };
   const job = await service.waitFor(await service.submit('/v2/c2pa/audio', { inputs: [INPUT], output }));
