@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import fs from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import type { Config } from '#config/config.ts';
@@ -13,14 +12,14 @@ import { databaseFileOf, secretPaths } from '#config/protected-paths.ts';
 import { exitOf, Launcher, type LaunchOptions } from '#processes/launcher.ts';
 import { probeProtections } from '#processes/protections.ts';
 import { isRunning } from '../support/processes.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import type { Intrusion } from './intruder.ts';
 
 const INTRUDER = new URL('./intruder.ts', import.meta.url);
 
 /** A folder with a key and its configuration beside media, and one with a key alone. */
-function places(t: TestContext) {
-  const folder = mkdtempSync(join(tmpdir(), 'sandbox-'));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
+function places() {
+  const folder = temporaryFolder();
   for (const name of ['media', 'identity', 'output']) mkdirSync(join(folder, name));
   const inFolder = (name: string) => join(folder, name);
   const files = ['media/film.mp4', 'media/key.pem', 'identity/key.pem'].map(inFolder) as [string, string, string];
@@ -57,7 +56,7 @@ const memoryOfThis = (): Intrusion => ({ kind: 'memory', pid: process.pid, addre
 
 describe('a process that was taken over, in the sandbox', () => {
   test('reads media, and neither the key, this process nor what it could change', async (t) => {
-    const { film, keyBesideMedia, keyAlone, output, identity, folder } = places(t);
+    const { film, keyBesideMedia, keyAlone, output, identity, folder } = places();
     const protections = await probeProtections('require');
     assert.deepEqual(protections.missing, []);
     const launcher = new Launcher({ protections, hidden: [keyBesideMedia, keyAlone] });
@@ -81,7 +80,7 @@ describe('a process that was taken over, in the sandbox', () => {
   });
 
   test('does not see a key that replaces the one in a folder of its own', async (t) => {
-    const { keyAlone, output } = places(t);
+    const { keyAlone, output } = places();
     const launcher = new Launcher({ protections: await probeProtections('require'), hidden: [keyAlone] });
     const { attempt } = await intruder(t, launcher, { writable: [output] });
     await attempt({ kind: 'variables' });
@@ -91,7 +90,7 @@ describe('a process that was taken over, in the sandbox', () => {
   });
 
   test('reads the credentials of AWS only where it is given their variables', async (t) => {
-    const { folder, output } = places(t);
+    const { folder, output } = places();
     mkdirSync(join(folder, '.aws'));
     const [shared, token] = [join(folder, '.aws/credentials'), join(folder, 'media/token')] as const;
     for (const file of [shared, token]) writeFileSync(file, 'secret');
@@ -111,7 +110,7 @@ describe('a process that was taken over, in the sandbox', () => {
   });
 
   test('neither reads nor changes the job store, in a data folder that it writes', async (t) => {
-    const { output } = places(t);
+    const { output } = places();
     const config = configSchema.parse({ jobs: { data_dir: output } });
     const store = databaseFileOf(output);
     for (const file of [store, `${store}-wal`]) writeFileSync(file, 'contents');
@@ -129,7 +128,7 @@ describe('a process that was taken over, in the sandbox', () => {
   });
 
   test('is made without a folder that hangs, and with it once that answers', async (t) => {
-    const { output } = places(t);
+    const { output } = places();
     const launcher = new Launcher({ protections: await probeProtections('require') });
     const writes = async () => {
       const { attempt } = await intruder(t, launcher, { writable: [output] });
@@ -155,7 +154,7 @@ describe('a process that was taken over, in the sandbox', () => {
   });
 
   test('ends with all that it started when its process group is killed, and says by which signal', async (t) => {
-    const { output } = places(t);
+    const { output } = places();
     const launcher = new Launcher({ protections: await probeProtections('require') });
     const { child, attempt } = await intruder(t, launcher, { writable: [output] });
     await attempt({ kind: 'variables' });
@@ -173,7 +172,7 @@ describe('a process that was taken over, in the sandbox', () => {
 describe('a process that was taken over, without a sandbox', () => {
   test('still reads no memory and no environment of a service that is run by root', async (t) => {
     if (process.getuid?.() !== 0) return;
-    const { output } = places(t);
+    const { output } = places();
     const launcher = new Launcher({ protections: await probeProtections('off') });
     const { attempt } = await intruder(t, launcher, { writable: [output] });
     assert.equal(await attempt({ kind: 'read', path: `/proc/${process.pid}/environ` }), 'EACCES');

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate-profile.ts';
 import { startService } from '../../scripts/running-service.ts';
@@ -11,15 +10,15 @@ import { assertValid } from '../support/judges/file-judges.ts';
 import { type TestIdentityWishes, testIdentity, writeIdentity } from '../support/manifests/test-identity.ts';
 import { FORMAT, wav } from '../support/media/wav-bytes.ts';
 import { childrenOf, commandOf, descendantsOf, processText } from '../support/process-tree.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const FLOODING_SERVICE = fileURLToPath(new URL('./flooding-service.ts', import.meta.url));
 const GREEDY_SERVICE = fileURLToPath(new URL('./greedy-service.ts', import.meta.url));
 const PASSPHRASE = 'a passphrase that only the signer needs';
 const INPUT_COUNT = 10;
 
-async function place(t: TestContext, wishes: TestIdentityWishes = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'signer-'));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
+async function place(wishes: TestIdentityWishes = {}) {
+  const folder = temporaryFolder();
   const paths = writeIdentity(folder, await testIdentity(wishes), { passphrase: PASSPHRASE });
   chmodSync(paths.privateKeyPath, 0o644);
   const source = join(folder, 'sound.wav');
@@ -34,8 +33,8 @@ async function place(t: TestContext, wishes: TestIdentityWishes = {}) {
 }
 
 describe('a service whose key is in a process of its own', () => {
-  test('kills a worker that floods the signer, and signs the inputs after it', async (t) => {
-    const { folder, source, settings } = await place(t);
+  test('kills a worker that floods the signer, and signs the inputs after it', async () => {
+    const { folder, source, settings } = await place();
     const hostile = join(folder, 'flood.wav');
     copyFileSync(source, hostile);
     await using service = await startService({ folder, settings, program: FLOODING_SERVICE });
@@ -51,8 +50,8 @@ describe('a service whose key is in a process of its own', () => {
     assert(!readFileSync(service.logPath, 'utf8').includes('SIGNATURE_FAILED'));
   });
 
-  test('kills a worker that asks for the key of another identity, and signs the inputs after it', async (t) => {
-    const { folder, source } = await place(t);
+  test('kills a worker that asks for the key of another identity, and signs the inputs after it', async () => {
+    const { folder, source } = await place();
     const identities = await Promise.all(
       ['default', 'sport'].map(async (name) => {
         const own = join(folder, name);
@@ -80,8 +79,8 @@ describe('a service whose key is in a process of its own', () => {
     assert.equal((await sign(source, 'good')).status, 'succeeded');
   });
 
-  test('loses no input when that process is killed while they are signed', async (t) => {
-    const { folder, source, settings } = await place(t);
+  test('loses no input when that process is killed while they are signed', async () => {
+    const { folder, source, settings } = await place();
     await using service = await startService({ folder, settings });
     const inputs = Array.from({ length: INPUT_COUNT }, (_, index) => {
       const path = join(folder, `sound-${index}.wav`);
@@ -103,8 +102,8 @@ describe('a service whose key is in a process of its own', () => {
     }
   });
 
-  test('gives no other process a secret of its environment, and warns of a key that everybody can read', async (t) => {
-    const { folder, source, settings } = await place(t);
+  test('gives no other process a secret of its environment, and warns of a key that everybody can read', async () => {
+    const { folder, source, settings } = await place();
     await using service = await startService({ folder, settings });
     await service.runSync('/v2/sync/c2pa/audio', { inputs: [{ type: 'local_file_path', path: source }] });
     const processes = descendantsOf(service.pid);
@@ -118,8 +117,8 @@ describe('a service whose key is in a process of its own', () => {
     assert(lines.some(({ active }) => active?.includes('sandbox')));
   });
 
-  test('does not start with a certificate that one of the official readers calls invalid', async (t) => {
-    const { folder, settings } = await place(t, {
+  test('does not start with a certificate that one of the official readers calls invalid', async () => {
+    const { folder, settings } = await place({
       leaf: { extendedKeyUsages: [EXTENDED_KEY_USAGE.c2paClaimSigning] },
     });
     await assert.rejects(startService({ folder, settings }));

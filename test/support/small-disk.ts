@@ -6,6 +6,7 @@ import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { REMOVAL } from './temporary-folder.ts';
 
 /** The largest shared memory file system that a test fills up, in bytes. Containers have 64 MiB. */
 const MAX_FILLED_BYTES = 256 * 1024 * 1024;
@@ -33,7 +34,7 @@ export async function openSmallDisk(freeBytes: number): Promise<SmallDisk> {
     path,
     cleanUp: async () => {
       execFileSync('umount', ['--lazy', path]); // A failed test may still hold a file open on it.
-      await rm(path, { recursive: true });
+      await rm(path, REMOVAL);
     },
   };
 }
@@ -54,8 +55,8 @@ async function fillSharedMemory(freeBytes: number, cause: unknown): Promise<Smal
   return {
     path,
     cleanUp: async () => {
-      await rm(path, { recursive: true });
-      await rm(filler, { recursive: true });
+      await rm(path, REMOVAL);
+      await rm(filler, REMOVAL);
       lock.close();
     },
   };

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -37,8 +36,7 @@ const ENDED = new Date('2020-01-01');
 
 const server = await startPostgres({ after });
 
-const folder = await mkdtemp(join(tmpdir(), 'cluster-'));
-after(() => rm(folder, { recursive: true, force: true }));
+const folder = temporaryFolder();
 
 /** Nodes of this process that share a database. */
 async function nodes(t: TestContext, roles: readonly Config['jobs']['role'][]): Promise<[Jobs, ...Jobs[]]> {

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,8 +15,7 @@ import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { startTestService } from '../start-test-service.ts';
 
 const server = await startPostgres({ after });
-const folder = await mkdtemp(join(tmpdir(), 'failures-'));
-after(() => rm(folder, { recursive: true, force: true }));
+const folder = temporaryFolder();
 
 const linesOf = async (file: string) => (await readFile(file, 'utf8').catch(() => '')).split('\n').filter(Boolean);
 

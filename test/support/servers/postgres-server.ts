@@ -8,6 +8,7 @@ import { basename, dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { type OwnAddress, ownAddress } from '../../../scripts/own-address.ts';
+import { REMOVAL } from '../temporary-folder.ts';
 
 /** PostgreSQL refuses to run as root; this is the user "nobody". */
 const NOBODY = 65_534;
@@ -65,7 +66,7 @@ export async function startPostgres(
   };
   t.after(async () => {
     await crash();
-    await rm(folder, { recursive: true, force: true });
+    await rm(folder, REMOVAL);
   });
   await start();
   let databases = 0;
