@@ -8,8 +8,8 @@ const ACKNOWLEDGEMENT_MS = 600_000;
 const SUBMISSION_PAUSE_MS = 100;
 
 /**
- * Sends a job. Null where nobody answered, or the answer is to come again later: the service may have it or not. Any other
- * answer that is no job is an error, since nothing is wrong with the request.
+ * Sends a job. Null where nobody answered, or the answer is to come again later, or the job did not end in time: the service may
+ * have it or not. Any other answer that is no job is an error, since nothing is wrong with the request.
  */
 export async function submitJob(base: string, job: ChaosJob): Promise<string | null> {
   const route = `${base}/v2/${job.isSync ? 'sync/' : ''}${job.operation.route}`;
@@ -17,7 +17,7 @@ export async function submitJob(base: string, job: ChaosJob): Promise<string | n
   try {
     const answer = await fetch(route, { method: 'POST', headers, body: JSON.stringify(requestOf(job)) });
     const text = await answer.text();
-    if (answer.headers.has('retry-after')) return null;
+    if (answer.headers.has('retry-after') || answer.status === 408) return null;
     assert.equal(answer.status, 200, `${route} answered ${answer.status}: ${text}`);
     return (JSON.parse(text) as JobResponse | JobResultResponse).job_id;
   } catch (error) {

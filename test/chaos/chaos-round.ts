@@ -13,7 +13,7 @@ import { leftoversIn } from './leftovers.ts';
 
 const LOOK_INTERVAL_MS = 40;
 /** A node that is lost holds its inputs for 10 to 15 seconds; a machine with much else to do takes its time. */
-const JOB_ENDS_MS = 300_000;
+const JOB_ENDS_MS = 600_000;
 /** Time in which processes that a killed service leaves behind exit by themselves. */
 const ORPHANS_END_MS = 600_000;
 

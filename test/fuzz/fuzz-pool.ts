@@ -22,7 +22,7 @@ const PROCESS_LIMIT_BYTES = 1024 * 1024 * 1024 + MEMORY_LIMIT_BYTES;
 /** A process that holds more than this after its task is replaced, so that findings are due to one execution. */
 const RECYCLED_BYTES = 600 * 1024 * 1024;
 /** An execution that neither ends nor takes any processor time for as long as this is given up. */
-const STALLED_MS = 60_000;
+const STALLED_MS = 600_000;
 /** The unit of processor time in /proc, in milliseconds. */
 const TICK_MS = 10;
 const PAGE_BYTES = 4096;

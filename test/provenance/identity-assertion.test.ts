@@ -120,7 +120,7 @@ describe("the publisher's identity assertion", () => {
   test('is made beside a time-stamp of the signature, in the planned size', async (t) => {
     const authority = await startAuthority();
     t.after(() => authority.close());
-    const timeStamps = { urls: [authority.url], timeoutMs: 30_000, isRequired: true };
+    const timeStamps = { urls: [authority.url], timeoutMs: 600_000, isRequired: true };
     const stamping = testAuthor({ publisher: publisher.signer, timeStamps });
     for (let round = 0; round < 2; round += 1) {
       const { bytes, manifest, measuredBytes } = await signWav(stamping, { assertions: STATED });

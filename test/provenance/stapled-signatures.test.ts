@@ -27,7 +27,7 @@ after(() => {
 const { signer, leaf, rootPath } = responder;
 const home = temporaryFolder();
 const tsaRoot = join(writeFiles(join(home, 'tsa'), { 'tsa.pem': authority.root }), 'tsa.pem');
-const timeStamps = { urls: [authority.url], timeoutMs: 30_000, isRequired: true };
+const timeStamps = { urls: [authority.url], timeoutMs: 600_000, isRequired: true };
 let count = 0;
 
 const staplesWith = (held: HeldStatus, isRequired = false): Staples =>
