@@ -1,15 +1,7 @@
 import { AppError } from '#errors/app-error.ts';
 import { itemAt, valueAt } from '#errors/assert.ts';
 import { type Box, BoxFields, isExcludedType } from '#formats/isobmff-boxes.ts';
-import {
-  isC2paBox,
-  listTopBoxes,
-  malformed,
-  type PartReader,
-  readBox,
-  refuseStrayTables,
-  type TopBox,
-} from './top-boxes.ts';
+import { isC2paBox, listTopBoxes, malformed, type PartReader, refuseStrayTables, type TopBox } from './top-boxes.ts';
 
 /** The layout of a fragment: one moof, one mdat, and the boxes around them. */
 export interface FragmentLayout {
@@ -22,8 +14,8 @@ export interface FragmentLayout {
   /** The tracks that it has samples of. */
   readonly trackIds: readonly number[];
   readonly mdat: TopBox;
-  /** The whole moof box. */
-  readonly moofBytes: Buffer;
+  /** The whole moof box as it was read. */
+  readonly moofBox: Box;
   /** The absolute positions that it stores, which have to move with it; null for none. */
   readonly moofPositions: MoofPositions | null;
   /** Whole sidx boxes by their offset; their sizes and distances span what is inserted. */
@@ -62,18 +54,18 @@ export async function readFragmentLayout(reader: PartReader): Promise<FragmentLa
   }
   const moov = boxes.find(({ type }) => type === 'moov');
   if (moov !== undefined) throw malformed(reader, moov, 'a fragment cannot hold an init segment; separate them');
-  await refuseStrayTables(reader, boxes, MAX_TABLE_BYTES);
-  const indexes = new Map<number, Buffer>();
-  for (const box of boxes)
-    if (box.type === 'sidx') indexes.set(box.offset, (await readBox(reader, box, MAX_TABLE_BYTES)).bytes);
+  const searched = await refuseStrayTables(reader, boxes, MAX_TABLE_BYTES);
+  const ofType = (wanted: string) => searched.filter(({ type }) => type === wanted);
+  const moofBox = itemAt(ofType('moof'), 0);
   return {
     path: reader.name,
     isRange: reader.isRange,
     boxes,
     moof,
     mdat,
-    ...(await readMoof(reader, moof, mdat)),
-    indexes,
+    moofBox,
+    ...readMoof(moofBox, mdat),
+    indexes: new Map(ofType('sidx').map(({ header, bytes }) => [header.offset, bytes])),
   };
 }
 
@@ -85,29 +77,24 @@ function incomplete(reader: PartReader, boxes: readonly TopBox[]): AppError {
 }
 
 /** Finds tracks and absolute positions in a moof. All else in it counts from the moof or from those positions. */
-async function readMoof(
-  reader: PartReader,
-  moof: TopBox,
-  mdat: TopBox,
-): Promise<Pick<FragmentLayout, 'trackIds' | 'moofBytes' | 'moofPositions'>> {
-  const box = await readBox(reader, moof, MAX_TABLE_BYTES);
+function readMoof(moof: Box, mdat: TopBox): Pick<FragmentLayout, 'trackIds' | 'moofPositions'> {
   const trackIds: number[] = [];
   const baseDataOffsetsAt: number[] = [];
-  for (const tfhd of box.descendants('traf', 'tfhd')) {
+  for (const tfhd of moof.descendants('traf', 'tfhd')) {
     const fields = new BoxFields(tfhd);
     const { flags } = fields.versionAndFlags();
     trackIds.push(fields.uint(TRACK_ID_SIZE_BYTES));
     if ((flags & BASE_DATA_OFFSET_PRESENT) === 0) continue;
-    baseDataOffsetsAt.push(fields.offset - moof.offset);
+    baseDataOffsetsAt.push(fields.offset - moof.header.offset);
     fields.skip(BASE_DATA_OFFSET_SIZE_BYTES);
   }
-  if (baseDataOffsetsAt.length === 0) return { trackIds, moofBytes: box.bytes, moofPositions: null };
-  const first = [...box.descendants('traf', 'trun')].reduce(
+  if (baseDataOffsetsAt.length === 0) return { trackIds, moofPositions: null };
+  const first = [...moof.descendants('traf', 'trun')].reduce(
     (least, run) => Math.min(least, dataOffsetOf(run)),
     Infinity,
   );
-  const countsFromMoof = first === mdat.offset + mdat.headerSizeBytes - moof.offset;
-  return { trackIds, moofBytes: box.bytes, moofPositions: { baseDataOffsetsAt, countsFromMoof } };
+  const countsFromMoof = first === mdat.offset + mdat.headerSizeBytes - moof.header.offset;
+  return { trackIds, moofPositions: { baseDataOffsetsAt, countsFromMoof } };
 }
 
 /** Returns where the samples of a track run begin, from its base; Infinity where it goes on behind the run before. */

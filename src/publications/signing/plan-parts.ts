@@ -43,7 +43,7 @@ export function planFragment(
       splices.push({ kind: 'hole', length: merkleBoxSizeBytes });
     }
     const changed = rewritten(layout, box, positions);
-    if (box === layout.moof) refuseStraySamples(layout, changed?.bytes ?? layout.moofBytes, positions, sampleSizes);
+    if (box === layout.moof) refuseStraySamples(layout, changed?.bytes, positions, sampleSizes);
     splices.push(...hashedBox(box, position, changed));
   }
   assert(merkleBoxOffset >= 0, 'the layout has a moof');
@@ -54,26 +54,24 @@ export function planFragment(
 function rewritten(layout: FragmentLayout, box: TopBox, positions: OutputPositions): ChangedBox | null {
   if (box === layout.moof) {
     const bytes = moveBaseDataOffsets(layout, positions.ofBox(box));
-    return bytes === null ? null : { bytes, original: layout.moofBytes };
+    return bytes === null ? null : { bytes, original: layout.moofBox.bytes };
   }
   const index = layout.indexes.get(box.offset);
   if (index === undefined) return null;
   return { bytes: moveSegmentIndex(index, box, positions, layout.path), original: index };
 }
 
-/** Refuses a fragment whose moof, as it is written, leads players elsewhere than into its mdat. */
+/** Refuses a fragment whose moof, as it is written, leads players elsewhere than into its mdat: all in one that stays counts from it. */
 function refuseStraySamples(
-  { path: name, moof, mdat }: FragmentLayout,
-  moofBytes: Buffer,
+  { path: name, moof, moofBox, mdat }: FragmentLayout,
+  changed: Buffer | undefined,
   positions: OutputPositions,
   sampleSizes: DefaultSizes,
 ): void {
-  const written = new Box(
-    name,
-    parseBoxHeader(moofBytes, positions.ofBox(moof), positions.ofBox(moof) + moof.sizeBytes),
-    moofBytes,
-  );
-  const start = positions.ofBox(mdat);
+  const at = positions.ofBox(moof);
+  const written =
+    changed === undefined ? moofBox : new Box(name, parseBoxHeader(changed, at, at + moof.sizeBytes), changed);
+  const start = written.header.offset + positions.ofBox(mdat) - at;
   const media = { start: start + mdat.headerSizeBytes, end: start + mdat.sizeBytes };
   const stray = straySamplesOfFragment(written, [media], sampleSizes);
   if (stray !== null) refuseStray({ name }, { ...stray, offset: moof.offset });
@@ -145,10 +143,10 @@ const FIELD_OFFSET_BYTES = 16;
  * other. So they are in a file that was cut out of a larger one, where they count from the start of that.
  */
 function moveBaseDataOffsets(layout: FragmentLayout, moofPosition: number): Buffer | null {
-  const { moofPositions, moofBytes, moof, isRange } = layout;
+  const { moofPositions, moofBox, moof, isRange } = layout;
   const shift = BigInt(moofPosition - moof.offset);
   if (moofPositions === null) return null;
-  const bytes = Buffer.from(moofBytes);
+  const bytes = Buffer.from(moofBox.bytes);
   for (const at of moofPositions.baseDataOffsetsAt) {
     const base = bytes.readBigUInt64BE(at);
     const isOfMoof = base === BigInt(moof.offset) ? isRange : moofPositions.countsFromMoof;
