@@ -62,12 +62,15 @@ export class Box {
   }
 
   /**
-   * Yields the children, of which the first starts `skipBytes` behind the header. Stops at fewer than 8 remaining bytes
+   * Returns the children, of which the first starts `skipBytes` behind the header. Stops at fewer than 8 remaining bytes
    * or at a size of 0 (the terminator of a QuickTime list). Throws `BMFF_BOX_SIZE_INVALID`, `BMFF_BOX_EXCEEDS_PARENT`
    * or `BMFF_TOO_MANY_BOXES`.
    */
-  *children(skipBytes = 0): Generator<Box> {
-    if (skipBytes === 0 && this.#children !== null) return yield* this.#children;
+  children(skipBytes = 0): Iterable<Box> {
+    return (skipBytes === 0 ? this.#children : null) ?? this.#readChildren(skipBytes);
+  }
+
+  *#readChildren(skipBytes: number): Generator<Box> {
     const children: Box[] = [];
     for (const header of boxHeadersIn(this.bytes, this.header.headerSizeBytes + skipBytes, this.header.offset)) {
       if (header.sizeForm === 'to-end') return;
@@ -169,18 +172,18 @@ export class BoxFields {
 }
 
 /**
- * Parses the header at the start of `bytes`: at least 8 bytes of the box at `offset`, and `MAX_BOX_HEADER_SIZE_BYTES`
+ * Parses the header at position `at` of `bytes`, where at least 8 bytes of the box at `offset` stand, and `MAX_BOX_HEADER_SIZE_BYTES`
  * where the parent is that long. The size is not checked: see `requireFit`.
  */
-export function parseBoxHeader(bytes: Buffer, offset: number, parentEndOffset: number): BoxHeader {
-  const type = bytes.toString('latin1', 4, 8);
-  const size = bytes.readUInt32BE(0);
+export function parseBoxHeader(bytes: Buffer, offset: number, parentEndOffset: number, at = 0): BoxHeader {
+  const type = bytes.toString('latin1', at + 4, at + 8);
+  const size = bytes.readUInt32BE(at);
   if (size === 0) {
     const sizeBytes = parentEndOffset - offset;
     return { type, offset, sizeBytes, headerSizeBytes: BOX_HEADER_SIZE_BYTES, sizeForm: 'to-end' };
   }
   if (size !== 1) return { type, offset, sizeBytes: size, headerSizeBytes: BOX_HEADER_SIZE_BYTES, sizeForm: 'compact' };
-  const largeSize = bytes.length < MAX_BOX_HEADER_SIZE_BYTES ? 0n : bytes.readBigUInt64BE(8);
+  const largeSize = bytes.length - at < MAX_BOX_HEADER_SIZE_BYTES ? 0n : bytes.readBigUInt64BE(at + 8);
   // A size beyond the safe integers becomes inexact. No file is that large, so `requireFit` refuses it in any case.
   const sizeBytes = Number(largeSize);
   return { type, offset, sizeBytes, headerSizeBytes: MAX_BOX_HEADER_SIZE_BYTES, sizeForm: 'large' };
@@ -192,7 +195,7 @@ export function parseBoxHeader(bytes: Buffer, offset: number, parentEndOffset: n
  */
 export function* boxHeadersIn(bytes: Buffer, start = 0, offset = 0): Generator<BoxHeader> {
   for (let at = start; at + BOX_HEADER_SIZE_BYTES <= bytes.length; ) {
-    const header = parseBoxHeader(bytes.subarray(at), offset + at, offset + bytes.length);
+    const header = parseBoxHeader(bytes, offset + at, offset + bytes.length, at);
     yield header;
     if (header.sizeBytes < header.headerSizeBytes) return;
     at += header.sizeBytes;
