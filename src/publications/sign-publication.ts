@@ -223,8 +223,18 @@ async function writeOthers(
     copyFile(folder, path, writer, signal, wrote),
   );
   const written = new Map(copies.map((file) => [file.path, file]));
-  const texts = new Map([...publication.playlists.map(({ path, text }) => [path, text] as const), ...rewritten]);
-  for (const [path, text] of texts) written.set(path, await writeText(path, text, writer, signal));
+  const playlists: PlaylistText[] = [];
+  for (const file of copies) {
+    if (isPresented(file.path))
+      playlists.push({ ...file, text: await textOf(folder, file.path, signal), read: undefined });
+  }
+  for (const document of publication.playlists) {
+    const { path, text } = document;
+    const changed = rewritten.get(path);
+    const file = await writeText(path, changed ?? text, writer, signal);
+    written.set(path, file);
+    playlists.push({ ...file, text: changed ?? text, read: changed === undefined ? document : undefined });
+  }
 
   const bindings = new Map<string, BoundPart>();
   for (const [index, { path }] of inits.entries()) {
@@ -239,11 +249,6 @@ async function writeOthers(
     path,
     sizeBytes: written.get(path)?.sizeBytes ?? 0,
   }));
-  const playlists: PlaylistText[] = [];
-  for (const file of written.values()) {
-    if (!isPresented(file.path) && !texts.has(file.path)) continue;
-    playlists.push({ ...file, text: texts.get(file.path) ?? (await textOf(folder, file.path, signal)) });
-  }
   const presented = {
     folder: { name: folder.name, files, open: folder.open.bind(folder) },
     bindingOf: (path: string) => bindings.get(path) ?? null,

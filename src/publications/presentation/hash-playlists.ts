@@ -3,7 +3,7 @@ import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import { FolderIndex } from '../playlists/folder-index.ts';
 import { filesNamedBy } from '../playlists/other-files.ts';
-import type { HlsPlaylist } from '../playlists/playlist-document.ts';
+import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { parsePlaylist, readPlaylistText } from '../playlists/read-playlists.ts';
 import {
   type BoundFragment,
@@ -22,8 +22,8 @@ const MAX_CONCURRENT_FILES = 8;
 /** A playlist with its text; the text is null where it cannot be read as one. */
 export interface PlaylistText extends HashedFile {
   readonly text: string | null;
-  /** The text as it was read before, of HLS: what an MPD names was located where its folder lies. */
-  readonly read?: HlsPlaylist;
+  /** The text as it was read before; undefined where it was not. */
+  readonly read: PlaylistDocument | undefined;
 }
 
 /** A folder with playlists whose files are hashed. */
@@ -76,7 +76,9 @@ async function namedFiles(
   signal: AbortSignal,
 ): Promise<string[]> {
   if (text === null) return [];
-  const document = read ?? (await parsePlaylist(folder, index, path, text, signal));
+  // The files that an MPD names were located where its folder lies.
+  const isRead = read !== undefined && read.kind !== 'mpd';
+  const document = isRead ? read : await parsePlaylist(folder, index, path, text, signal);
   const named = filesNamedBy(document, index).filter(({ path: each, isKey }) => !isKey && index.has(each));
   return [...new Set(named.map(({ path: each }) => each))];
 }

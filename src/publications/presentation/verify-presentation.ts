@@ -210,8 +210,7 @@ class FileHashes {
       const text = read?.text ?? (this.#paths.has(path) ? await textOf(this.#folder, path, this.#signal) : null);
       // Decoding kept every byte of the text.
       const file = text === null ? await this.hash(path) : hashBytes(path, Buffer.from(text));
-      const known = read === undefined || read.kind === 'mpd' ? {} : { read };
-      if (file !== null) playlists.push({ ...file, text, ...known });
+      if (file !== null) playlists.push({ ...file, text, read });
     }
     return playlists;
   }
