@@ -52,8 +52,8 @@ export class FolderIndex {
   readonly #named = new Map<string, string>();
   /** Of each playlist the first address of each kind that can be read in two ways. */
   readonly #ambiguous = new Map<string, PlaylistFinding>();
-  /** Paths that were compared with what servers may send for them. */
-  readonly #checked = new Set<string>();
+  /** Paths with their first positions, compared with what servers may send for them when somebody asks. */
+  readonly #plain = new Map<string, PlaylistPosition>();
   /** Paths that were named without there being a file, folded. */
   readonly #missed = new Set<string>();
   /** Made when it is asked for. */
@@ -186,11 +186,13 @@ export class FolderIndex {
   /** Notes what servers may send for an address beside the file that it stands for. */
   #noteServed(named: NamedPath, position: PlaylistPosition): void {
     const { path, others } = named;
-    if (path !== undefined) {
-      if (others.length === 0 && this.#checked.has(path)) return;
-      this.#checked.add(path);
-      if (!this.#sizes.has(path)) this.#missed.add(foldedPath(path));
-    }
+    if (path !== undefined && !this.#sizes.has(path)) this.#missed.add(foldedPath(path));
+    if (path !== undefined && others.length === 0) {
+      if (!this.#plain.has(path)) this.#plain.set(path, position);
+    } else this.#foundServed(named, position);
+  }
+
+  #foundServed(named: NamedPath, position: PlaylistPosition): void {
     const problem = this.#problemOf(named);
     if (problem !== undefined) this.#found(problem, position, true);
   }
@@ -272,6 +274,7 @@ export class FolderIndex {
 
   /** The first address of each playlist that can be read in two ways. */
   get ambiguous(): PlaylistFinding[] {
+    for (const [path, position] of this.#plain) this.#foundServed({ path, beside: '', others: [] }, position);
     return [...this.#ambiguous.values()];
   }
 
