@@ -33,7 +33,6 @@ export function parseHlsPlaylist(path: string, text: string): HlsPlaylist {
   const grammar = new HlsGrammar(path);
   const variables = new HlsVariables(path);
   const lines: HlsLine[] = [];
-  let hiddenTag: number | undefined;
   for (const [index, written] of text.split('\n').entries()) {
     const line = index + 1;
     const trimmed = written.trim();
@@ -41,7 +40,6 @@ export function parseHlsPlaylist(path: string, text: string): HlsPlaylist {
       const problem = 'a character inside the line ends it for some players (carriage return, U+2028 or U+2029)';
       throw new AppError('PLAYLIST_MALFORMED', { playlist: path, line, problem });
     }
-    if (HIDDEN_TAG.test(trimmed)) hiddenTag ??= line;
     const read = readHlsLine(trimmed, line);
     grammar.read(written, read);
     const meant = read === null ? null : variables.writeOut(read);
@@ -53,9 +51,10 @@ export function parseHlsPlaylist(path: string, text: string): HlsPlaylist {
     const iFramesOnly = lines.some(({ name }) => name === 'EXT-X-I-FRAMES-ONLY');
     return { kind: 'hls-media', ...document, iFramesOnly, ...readSegments(path, lines) };
   }
-  if (hiddenTag === undefined) return { kind: 'hls-multivariant', ...document, references: referencesIn(path, lines) };
+  const hiddenTag = text.split('\n').findIndex((line) => HIDDEN_TAG.test(line.trim()));
+  if (hiddenTag === -1) return { kind: 'hls-multivariant', ...document, references: referencesIn(path, lines) };
   const problem = 'a tag does not stand at the start of its line';
-  throw new AppError('PLAYLIST_MALFORMED', { playlist: path, line: hiddenTag, problem });
+  throw new AppError('PLAYLIST_MALFORMED', { playlist: path, line: hiddenTag + 1, problem });
 }
 
 function isMultivariant(lines: readonly HlsLine[]): boolean {
@@ -116,15 +115,17 @@ function readSegments(path: string, lines: readonly HlsLine[]): Pick<HlsMedia, '
   let map: HlsMap | null = null;
   let tags = noTags();
   let discontinuities = 0;
+  let startSeconds = 0;
   let gapSeconds = 0;
   let key: string | null = null;
   let before: HlsSegment | undefined;
   for (const each of lines) {
     const { name, text, value, line } = each;
     if (name === null) {
-      const about = { uri: text, line, map, discontinuities, gapSeconds, key, position: segments.length };
+      const about = { uri: text, line, map, discontinuities, startSeconds, gapSeconds, key, position: segments.length };
       before = readSegment(path, about, tags, before);
       (tags.isGap ? gaps : segments).push(before);
+      startSeconds += tags.isGap ? 0 : before.durationSeconds;
       gapSeconds = tags.isGap ? gapSeconds + before.durationSeconds : 0;
       tags = noTags();
     } else if (name === 'EXT-X-GAP') tags.isGap = true;
@@ -150,7 +151,7 @@ function noTags(): SegmentTags {
 
 function readSegment(
   path: string,
-  address: Pick<HlsSegment, 'uri' | 'line' | 'map' | 'discontinuities' | 'gapSeconds' | 'key' | 'position'>,
+  address: Omit<HlsSegment, 'range' | 'rangeLine' | 'durationSeconds' | 'roundingSeconds' | 'dateSeconds'>,
   { durationSeconds, roundingSeconds, dateSeconds, range, rangeLine, isGap }: SegmentTags,
   before: HlsSegment | undefined,
 ): HlsSegment {

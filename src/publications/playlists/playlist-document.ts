@@ -59,6 +59,8 @@ export interface HlsMedia extends HlsFile {
 export interface HlsSegment extends HlsReference {
   /** Its position in the playlist, where gaps are not counted. */
   readonly position: number;
+  /** The sum of the durations before it. */
+  readonly startSeconds: number;
   readonly durationSeconds: number;
   /** Half of the last digit of the stated duration. */
   readonly roundingSeconds: number;

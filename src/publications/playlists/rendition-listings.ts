@@ -109,13 +109,7 @@ const UNTIMED = {
 /** Returns a listing for each EXT-X-MAP tag, which may change midway. */
 function listingsOfHls(playlist: HlsMedia, index: FolderIndex): RenditionListing[] {
   const locate = locatorIn(playlist, index);
-  let startSeconds = 0;
-  const timed = playlist.segments.map((segment) => {
-    const start = startSeconds;
-    startSeconds += segment.durationSeconds;
-    return { ...segment, startSeconds: start };
-  });
-  return [...Map.groupBy(timed, ({ map }) => map)].map(([map, segments]) => ({
+  return [...Map.groupBy(playlist.segments, ({ map }) => map)].map(([map, segments]) => ({
     playlist: playlist.path,
     init: map === null ? null : { part: index.partAt(locate(map), map.range), line: map.line },
     fragments: segments.map(({ uri, line, range, rangeLine: _, map: __, discontinuities: section, ...times }) => ({
