@@ -24,10 +24,18 @@ export {
   walkTopLevelBoxes,
 } from './isobmff/boxes.ts';
 export { EXCLUDED_TYPES, isExcludedType, isOfItsType, MAX_EXCLUDED_BOX_BYTES } from './isobmff/excluded-boxes.ts';
+export {
+  decodeTimeIn,
+  parseSegmentIndex,
+  type SegmentIndexFields,
+  type TrackDefaults,
+  trackDefaultsIn,
+  trackFragmentHeaderOf,
+  wholeRunOf,
+} from './isobmff/fragment-boxes.ts';
 export { parseTrack, type Track } from './isobmff/layout.ts';
-export { type DefaultSizes, defaultSizesOf, type MediaRange } from './isobmff/media-boxes.ts';
+export { type DefaultSizes, defaultSizesOf, type MediaRange, samplesPerChunk } from './isobmff/media-boxes.ts';
 export { MAX_MERKLE_BOX_BYTES, type MerkleBox, readMerkleBox } from './isobmff/merkle-box.ts';
-export { parseSegmentIndex, type SegmentIndexFields } from './isobmff/segment-index.ts';
 export {
   type StraySamples,
   straySamplesOfFragment,

@@ -9,6 +9,7 @@ import {
   readWholeBox,
   type TopLevelBox,
 } from './boxes.ts';
+import { trackDefaultsIn, trackFragmentHeaderOf, trackRunOf } from './fragment-boxes.ts';
 
 // A hash that leaves out a box binds nothing in it. Whether players find media there, the tables of samples tell.
 
@@ -24,18 +25,6 @@ const PCM_WIDTHS = new Map(
 );
 /** Widths in bits that `stz2` and `stsz` have for a size. */
 const SAMPLE_SIZE_BITS = [4, 8, 16, 32];
-/** Flags of `tfhd` (ISO/IEC 14496-12 §8.8.7) and `trun` (§8.8.8), each with the width of its field in bytes. */
-const HAS_BASE_DATA_OFFSET = 0x01;
-const TFHD_FIELDS = [
-  [0x02, 4],
-  [0x08, 4],
-] as const;
-const HAS_DEFAULT_SIZE = 0x10;
-const DEFAULT_BASE_IS_MOOF = 0x02_0000;
-const HAS_DATA_OFFSET = 0x01;
-const HAS_FIRST_SAMPLE_FLAGS = 0x04;
-const HAS_SAMPLE_SIZES = 0x200;
-const SAMPLE_FIELDS = [0x100, HAS_SAMPLE_SIZES, 0x400, 0x800];
 
 /** Media of a file: bytes that its tables call samples. Offsets count from the start of the file. */
 export interface MediaRange {
@@ -112,7 +101,7 @@ function entriesOf(box: Box, fields: BoxFields, widthBytes: number): number {
 }
 
 /** Yields the number of samples of one chunk after the other (`stsc`, ISO/IEC 14496-12 §8.7.4). */
-function* samplesPerChunk(stbl: Box): Generator<number, undefined> {
+export function* samplesPerChunk(stbl: Box): Generator<number, undefined> {
   const stsc = stbl.descendant('stsc');
   if (stsc === undefined) return;
   const fields = new BoxFields(stsc);
@@ -214,13 +203,9 @@ export function defaultSizesOf(moov: Box): DefaultSizes {
 
 function defaultSizesIn(boxes: Iterable<Box>): DefaultSizes {
   const defaults = new Map<number, number>();
-  for (const trex of [...boxes].flatMap((mvex) => [...mvex.descendants('trex')])) {
-    const fields = new BoxFields(trex);
-    fields.versionAndFlags();
-    const trackId = fields.uint(4);
-    fields.skip(8); // default_sample_description_index and default_sample_duration
+  for (const { trackId, sampleSizeBytes } of trackDefaultsIn(boxes)) {
     // Of two, some players take the first, and others the last.
-    defaults.set(trackId, defaults.has(trackId) ? ANYWHERE.end : fields.uint(4));
+    defaults.set(trackId, defaults.has(trackId) ? ANYWHERE.end : sampleSizeBytes);
   }
   return defaults;
 }
@@ -232,13 +217,9 @@ export function* runsIn(moof: Box, defaults: DefaultSizes): Generator<MediaRange
     const [tfhd, ...others] = traf.descendants('tfhd');
     if (others.length > 0) return yield ANYWHERE;
     if (tfhd === undefined) continue;
-    const fields = new BoxFields(tfhd);
-    const { flags } = fields.versionAndFlags();
-    const trackId = fields.uint(4);
-    const isFromMoof = (flags & DEFAULT_BASE_IS_MOOF) !== 0;
-    const base = (flags & HAS_BASE_DATA_OFFSET) !== 0 ? fields.uint(8) : isFromMoof ? moof.header.offset : end;
-    for (const [flag, widthBytes] of TFHD_FIELDS) if ((flags & flag) !== 0) fields.skip(widthBytes);
-    const sizeBytes = (flags & HAS_DEFAULT_SIZE) !== 0 ? fields.uint(4) : (defaults.get(trackId) ?? 0);
+    const { trackId, baseOffset, isBasedOnMoof, sampleSizeBytes } = trackFragmentHeaderOf(tfhd);
+    const base = baseOffset ?? (isBasedOnMoof ? moof.header.offset : end);
+    const sizeBytes = sampleSizeBytes ?? defaults.get(trackId) ?? 0;
     yield* auxiliaryIn(traf, base, samplesPerRun(traf));
     end = base;
     for (const trun of traf.descendants('trun')) {
@@ -250,30 +231,20 @@ export function* runsIn(moof: Box, defaults: DefaultSizes): Generator<MediaRange
 }
 
 function runAt(trun: Box, base: number, previousEnd: number, defaultSizeBytes: number): MediaRange {
-  const fields = new BoxFields(trun);
-  const { flags } = fields.versionAndFlags();
-  const count = fields.uint(4);
-  const start = (flags & HAS_DATA_OFFSET) !== 0 ? base + fields.int32() : previousEnd;
-  if ((flags & HAS_SAMPLE_SIZES) === 0) return { start, end: start + count * defaultSizeBytes };
-  if ((flags & HAS_FIRST_SAMPLE_FLAGS) !== 0) fields.skip(4);
-  const before = (flags & 0x100) !== 0 ? 4 : 0;
-  const after = 4 * SAMPLE_FIELDS.filter((flag) => flag > HAS_SAMPLE_SIZES && (flags & flag) !== 0).length;
-  const strideBytes = before + 4 + after;
+  const { sampleCount, dataOffset, sizeAt, strideBytes, isCutShort } = trackRunOf(trun);
+  const start = dataOffset === null ? previousEnd : base + dataOffset;
+  if (sizeAt === null) return { start, end: start + sampleCount * defaultSizeBytes };
   // Players read on behind the box.
-  if (count > (trun.bytes.length - fields.position) / strideBytes) return ANYWHERE;
+  if (isCutShort) return ANYWHERE;
   let end = start;
-  for (let sample = 0, at = fields.position + before; sample < count; sample += 1, at += strideBytes) {
+  for (let sample = 0, at = sizeAt; sample < sampleCount; sample += 1, at += strideBytes) {
     end += trun.bytes.readUInt32BE(at);
   }
   return { start, end };
 }
 
 function* samplesPerRun(traf: Box): Generator<number, undefined> {
-  for (const trun of traf.descendants('trun')) {
-    const fields = new BoxFields(trun);
-    fields.versionAndFlags();
-    yield fields.uint(4);
-  }
+  for (const trun of traf.descendants('trun')) yield trackRunOf(trun).sampleCount;
 }
 
 /** Largest number of tables of auxiliary information: samples have one kind of it, which says how they are encrypted. */

@@ -3,11 +3,17 @@ import { AppError } from '#errors/app-error.ts';
 import {
   Box,
   BoxFields,
+  decodeTimeIn,
   editStartOf,
   fieldBehindTimes,
   parseTrack,
   readWholeBox,
+  samplesPerChunk,
+  type TrackDefaults,
+  trackDefaultsIn,
+  trackFragmentHeaderOf,
   walkTopLevelBoxes,
+  wholeRunOf,
 } from '#formats/isobmff-boxes.ts';
 import { MAX_MOVIE_BYTES, subtitleTraksIn } from '../containers/mp4-tracks.ts';
 import { parseTimedText } from './timed-text.ts';
@@ -119,10 +125,10 @@ async function readTextTrack(source: ByteSource, indexOfKind: number, signal: Ab
   const locations = new SampleList(source);
   for (const stbl of trak.descendants('mdia', 'minf', 'stbl')) locations.addAll(samplesInTable(stbl));
   const trackId = parseTrack(trak).id ?? 0;
-  const defaults = defaultsOf(moov, trackId);
+  const defaults = [...trackDefaultsIn(moov.descendants('mvex'))].find((each) => each.trackId === trackId);
   for (const header of boxes.filter(({ type }) => type === 'moof')) {
     const moof = await readWholeBox(source.name, window, header, MAX_FRAGMENT_BYTES);
-    locations.addAll(samplesInFragment(moof, trackId, defaults, locations.end));
+    locations.addAll(samplesInFragment(moof, trackId, defaults ?? NO_DEFAULTS, locations.end));
   }
   return { sampleEntry, samples: await readSamples(locations.list, clockOf(moov, trak), source, signal) };
 }
@@ -197,77 +203,30 @@ async function readSamples(
   return samples;
 }
 
-/** Defaults of samples in fragments (ISO/IEC 14496-12 §8.8.3). */
-interface SampleDefaults {
-  readonly duration: number;
-  readonly sizeBytes: number;
-}
+/** What a movie says of samples where a fragment does not. */
+type SampleDefaults = Omit<TrackDefaults, 'trackId'>;
 
-/** Flags of a track fragment header (ISO/IEC 14496-12 §8.8.7). */
-const BASE_OFFSET = 0x1;
-const DESCRIPTION = 0x2;
-const DEFAULT_DURATION = 0x8;
-const DEFAULT_SIZE = 0x10;
-/** Flags of a track run (§8.8.8); the last four say which fields each sample has. */
-const DATA_OFFSET = 0x1;
-const FIRST_FLAGS = 0x4;
-const DURATION = 0x100;
-const SIZE = 0x200;
-const FLAGS = 0x400;
-const COMPOSITION = 0x800;
-
-/** Returns the defaults of a movie for the samples in fragments of one track. */
-function defaultsOf(moov: Box, trackId: number): SampleDefaults {
-  for (const trex of moov.descendants('mvex', 'trex')) {
-    const fields = new BoxFields(trex);
-    fields.versionAndFlags();
-    if (fields.uint(4) !== trackId) continue;
-    fields.skip(4); // the sample description
-    return { duration: fields.uint(4), sizeBytes: fields.uint(4) };
-  }
-  return { duration: 0, sizeBytes: 0 };
-}
+const NO_DEFAULTS: SampleDefaults = { sampleDuration: 0, sampleSizeBytes: 0 };
 
 /** Yields the samples of a track in one fragment. `start` is the end of the fragment before it, in ticks. */
 function* samplesInFragment(
   moof: Box,
   trackId: number,
-  movieDefaults: SampleDefaults,
+  defaults: SampleDefaults,
   start: number,
 ): Generator<SampleLocation> {
   for (const traf of moof.descendants('traf')) {
-    const header = headerOf(traf, movieDefaults);
+    const tfhd = traf.descendant('tfhd');
+    const header = tfhd && trackFragmentHeaderOf(tfhd);
     if (header?.trackId !== trackId) continue;
-    const run = { ...header, start: decodeTimeOf(traf) ?? start, offset: header.base };
+    const tfdt = traf.descendant('tfdt');
+    const base = header.baseOffset ?? moof.header.offset;
+    const sampleDuration = header.sampleDuration ?? defaults.sampleDuration;
+    const sampleSizeBytes = header.sampleSizeBytes ?? defaults.sampleSizeBytes;
+    const run = { base, sampleDuration, sampleSizeBytes, start: tfdt ? decodeTimeIn(tfdt) : start, offset: base };
     for (const trun of traf.descendants('trun')) yield* samplesInRun(trun, run);
     ({ start } = run);
   }
-}
-
-interface TrackFragmentHeader extends SampleDefaults {
-  readonly trackId: number;
-  /** Base of the offsets of runs, in the file. */
-  readonly base: number;
-}
-
-function headerOf(traf: Box, movieDefaults: SampleDefaults): TrackFragmentHeader | null {
-  const tfhd = traf.descendant('tfhd');
-  if (tfhd === undefined) return null;
-  const fields = new BoxFields(tfhd);
-  const { flags } = fields.versionAndFlags();
-  const trackId = fields.uint(4);
-  const base = (flags & BASE_OFFSET) === 0 ? (traf.parent?.header.offset ?? 0) : fields.uint(8);
-  if ((flags & DESCRIPTION) !== 0) fields.skip(4);
-  const duration = (flags & DEFAULT_DURATION) === 0 ? movieDefaults.duration : fields.uint(4);
-  const sizeBytes = (flags & DEFAULT_SIZE) === 0 ? movieDefaults.sizeBytes : fields.uint(4);
-  return { trackId, base, duration, sizeBytes };
-}
-
-function decodeTimeOf(traf: Box): number | null {
-  const tfdt = traf.descendant('tfdt');
-  if (tfdt === undefined) return null;
-  const fields = new BoxFields(tfdt);
-  return fields.uint(fields.versionAndFlags().version === 0 ? 4 : 8);
 }
 
 /**
@@ -276,17 +235,14 @@ function decodeTimeOf(traf: Box): number | null {
  */
 function* samplesInRun(
   trun: Box,
-  run: TrackFragmentHeader & { start: number; offset: number },
+  run: SampleDefaults & { readonly base: number; start: number; offset: number },
 ): Generator<SampleLocation> {
-  const fields = new BoxFields(trun);
-  const { flags } = fields.versionAndFlags();
-  const count = fields.uint(4);
-  if ((flags & DATA_OFFSET) !== 0) run.offset = run.base + fields.int32();
-  if ((flags & FIRST_FLAGS) !== 0) fields.skip(4);
-  for (let sample = 0; sample < count; sample += 1) {
-    const duration = (flags & DURATION) === 0 ? run.duration : fields.uint(4);
-    const sizeBytes = (flags & SIZE) === 0 ? run.sizeBytes : fields.uint(4);
-    fields.skip(((flags & FLAGS) === 0 ? 0 : 4) + ((flags & COMPOSITION) === 0 ? 0 : 4));
+  const { bytes } = trun;
+  const { sampleCount, dataOffset, strideBytes, durationAt, sizeAt } = wholeRunOf(trun);
+  if (dataOffset !== null) run.offset = run.base + dataOffset;
+  for (let sample = 0, at = 0; sample < sampleCount; sample += 1, at += strideBytes) {
+    const duration = durationAt === null ? run.sampleDuration : bytes.readUInt32BE(durationAt + at);
+    const sizeBytes = sizeAt === null ? run.sampleSizeBytes : bytes.readUInt32BE(sizeAt + at);
     yield { start: run.start, duration, offset: run.offset, sizeBytes };
     run.start += duration;
     run.offset += sizeBytes;
@@ -337,28 +293,13 @@ function* sizesIn(stsz: Box | undefined): Generator<number, undefined> {
 
 /** Yields the chunks with their sample counts (§8.7.4) and offsets (§8.7.5). */
 function* chunksIn(stbl: Box): Generator<{ readonly offset: number; readonly sampleCount: number }> {
-  const stsc = stbl.descendant('stsc');
   const co64 = stbl.descendant('co64');
   const offsetsBox = co64 ?? stbl.descendant('stco');
-  if (stsc === undefined || offsetsBox === undefined) return;
-  const { fields: runs, count: runCount } = tableOf(stsc);
-  const { fields: offsets, count: chunkCount } = tableOf(offsetsBox);
-  let runsRead = 0;
-  const readRun = (): { firstChunk: number; sampleCount: number } | null => {
-    if (runsRead === runCount) return null;
-    runsRead += 1;
-    const run = { firstChunk: runs.uint(4), sampleCount: runs.uint(4) };
-    runs.skip(4); // the number of the sample description
-    return run;
-  };
-  let sampleCount = 0;
-  let next = readRun();
-  for (let chunk = 1; chunk <= chunkCount; chunk += 1) {
-    if (next !== null && chunk >= next.firstChunk) {
-      sampleCount = next.sampleCount;
-      next = readRun();
-    }
-    yield { offset: offsets.uint(co64 === undefined ? 4 : 8), sampleCount };
+  if (offsetsBox === undefined) return;
+  const { fields: offsets, count } = tableOf(offsetsBox);
+  const counts = samplesPerChunk(stbl);
+  for (let chunk = 0; chunk < count; chunk += 1) {
+    yield { offset: offsets.uint(co64 === undefined ? 4 : 8), sampleCount: counts.next().value ?? 0 };
   }
 }
 

@@ -1,11 +1,14 @@
 import { AppError } from '#errors/app-error.ts';
 import {
   Box,
-  BoxFields,
+  decodeTimeIn,
   editStartOf,
   fieldBehindTimes,
   handlerTypeIn,
   parseBoxHeader,
+  trackDefaultsIn,
+  trackFragmentHeaderOf,
+  wholeRunOf,
 } from '#formats/isobmff-boxes.ts';
 import { type Codec, codecsOfTrack, isEncrypted } from './codecs.ts';
 
@@ -37,32 +40,12 @@ export interface FragmentTimes {
   readonly sampleSeconds: number;
 }
 
-/** Flags of `tfhd` and `trun` (ISO/IEC 14496-12 §8.8.7 and §8.8.8), with the lengths of the fields that they announce. */
-const TFHD_FIELDS = [
-  [0x000001, 8],
-  [0x000002, 4],
-] as const;
-const TFHD_DEFAULT_DURATION = 0x000008;
-const TRUN_FIELDS = [
-  [0x000001, 4],
-  [0x000004, 4],
-] as const;
-const TRUN_SAMPLE_DURATION = 0x000100;
-const TRUN_SAMPLE_SIZE_AND_FLAGS = [0x000200, 0x000400] as const;
-const TRUN_COMPOSITION_OFFSET = 0x000800;
-
 /** Reads the times of the tracks of a `moov` box; none where it cannot be read. */
 export function initTimesIn(moov: Buffer): InitTimes {
   return readable(() => {
     const box = boxOf(moov);
     const defaults = new Map(
-      [...box.descendants('mvex', 'trex')].map((trex) => {
-        const fields = new BoxFields(trex);
-        fields.skip(4);
-        const id = fields.uint(4);
-        fields.skip(4);
-        return [id, fields.uint(4)] as const;
-      }),
+      Array.from(trackDefaultsIn(box.descendants('mvex')), (each) => [each.trackId, each.sampleDuration]),
     );
     const movieTimescale = fieldOf(box.descendant('mvhd'));
     return new Map([...box.descendants('trak')].map((trak) => timesOfTrack(trak, defaults, movieTimescale)));
@@ -147,14 +130,11 @@ function timesOfRun(traf: Box, tracks: InitTimes): RunTimes | null {
   const tfhd = boxes.find(({ type }) => type === 'tfhd');
   const tfdt = boxes.find(({ type }) => type === 'tfdt');
   if (tfhd === undefined || tfdt === undefined) return null;
-  const header = new BoxFields(tfhd);
-  const { flags } = header.versionAndFlags();
-  const track = tracks.get(header.uint(4));
+  const header = trackFragmentHeaderOf(tfhd);
+  const track = tracks.get(header.trackId);
   if (track === undefined || track.timescale === 0) return null;
-  for (const [flag, length] of TFHD_FIELDS) if ((flags & flag) !== 0) header.skip(length);
-  const sampleDuration = (flags & TFHD_DEFAULT_DURATION) === 0 ? track.sampleDuration : header.uint(4);
-  const time = new BoxFields(tfdt);
-  const decodingStart = time.uint(time.versionAndFlags().version === 1 ? 8 : 4);
+  const sampleDuration = header.sampleDuration ?? track.sampleDuration;
+  const decodingStart = decodeTimeIn(tfdt);
   let ticks = 0;
   let sampleCount = 0;
   let first = Number.POSITIVE_INFINITY;
@@ -170,20 +150,16 @@ function timesOfRun(traf: Box, tracks: InitTimes): RunTimes | null {
 
 /** Reads the ticks of a run of samples, and the first one at which one of them is presented. */
 function readRun(trun: Box, sampleDuration: number): { first: number; ticks: number; sampleCount: number } {
-  const fields = new BoxFields(trun);
-  const { version, flags } = fields.versionAndFlags();
-  const sampleCount = fields.uint(4);
-  const [hasDurations, hasOffsets] = [(flags & TRUN_SAMPLE_DURATION) !== 0, (flags & TRUN_COMPOSITION_OFFSET) !== 0];
-  if (!hasDurations && !hasOffsets) return { first: 0, ticks: sampleCount * sampleDuration, sampleCount };
-  for (const [flag, length] of TRUN_FIELDS) if ((flags & flag) !== 0) fields.skip(length);
-  const furtherBytes = TRUN_SAMPLE_SIZE_AND_FLAGS.filter((flag) => (flags & flag) !== 0).length * 4;
+  const { sampleCount, strideBytes, durationAt, compositionOffsetAt, hasSignedCompositionOffsets } = wholeRunOf(trun);
+  if (durationAt === null && compositionOffsetAt === null) {
+    return { first: 0, ticks: sampleCount * sampleDuration, sampleCount };
+  }
+  const { bytes } = trun;
+  const readOffset = (at: number) => (hasSignedCompositionOffsets ? bytes.readInt32BE(at) : bytes.readUInt32BE(at));
   let [first, ticks] = [Number.POSITIVE_INFINITY, 0];
-  for (let sample = 0; sample < sampleCount; sample += 1) {
-    const duration = hasDurations ? fields.uint(4) : sampleDuration;
-    fields.skip(furtherBytes);
-    const offset = !hasOffsets ? 0 : version === 0 ? fields.uint(4) : fields.int32();
-    first = Math.min(first, ticks + offset);
-    ticks += duration;
+  for (let sample = 0, at = 0; sample < sampleCount; sample += 1, at += strideBytes) {
+    first = Math.min(first, ticks + (compositionOffsetAt === null ? 0 : readOffset(compositionOffsetAt + at)));
+    ticks += durationAt === null ? sampleDuration : bytes.readUInt32BE(durationAt + at);
   }
   return { first, ticks, sampleCount };
 }
