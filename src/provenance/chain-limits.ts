@@ -163,7 +163,7 @@ const ingredientAssertion = z.object({
  * Throws where the boxes cannot be parsed, a limit is exceeded, or ingredients cannot be seen, as in a compressed manifest.
  */
 export function readStoreGraph(store: Uint8Array): StoreGraph {
-  const root = parseJumbf(Buffer.from(store.buffer, store.byteOffset, store.byteLength), ASSERTION_LEVEL);
+  const root = parseJumbf(store, ASSERTION_LEVEL);
   if (root === undefined) throw new Error('its boxes cannot be parsed');
   const active = visibleChildren(root).at(-1);
   if (active === undefined) throw new Error('it holds no manifest');

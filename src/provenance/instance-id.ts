@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { StagingKey } from '#bytes/staged-name.ts';
-import { decodeCbor, onlyCbor, onlyChild, parseJumbf } from './jumbf.ts';
+import { decodeCbor, manifestIn, onlyCbor, onlyChild } from './jumbf.ts';
 
 /**
  * Returns the identifier of the asset that an input becomes, a UUID of version 8 (RFC 9562). It is the same in every run of the
@@ -14,6 +14,6 @@ export function instanceIdOf({ jobId, inputIndex }: Pick<StagingKey, 'jobId' | '
 
 /** Tells whether the active manifest of a store is that of an input, by its identifier. */
 export function isManifestOf(store: Buffer, input: Pick<StagingKey, 'jobId' | 'inputIndex'>): boolean {
-  const claim = decodeCbor(onlyCbor(onlyChild(parseJumbf(store)?.children.at(-1), 'c2pa.claim.v2')));
+  const claim = decodeCbor(onlyCbor(onlyChild(manifestIn(store), 'c2pa.claim.v2')));
   return (claim as { readonly instanceID?: unknown } | undefined)?.instanceID === instanceIdOf(input);
 }

@@ -33,8 +33,15 @@ const LABEL_OFFSET = 17;
  * bytes, and are not parsed further. Returns undefined where there is no superbox, where a limit is exceeded, or where
  * anything parsed can be read in more than one way: one reader must not find something else in it than another.
  */
-export function parseJumbf(bytes: Buffer, levels = Number.POSITIVE_INFINITY): JumbfBox | undefined {
-  return parseSuperbox(bytes, 0, { levels, remainingBoxes: MAX_BOXES });
+export function parseJumbf(bytes: Uint8Array, levels = Number.POSITIVE_INFINITY): JumbfBox | undefined {
+  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return parseSuperbox(view, 0, { levels, remainingBoxes: MAX_BOXES });
+}
+
+/** Returns the manifest of a label in a store, by default the active one, which is the last; undefined where there is none. */
+export function manifestIn(store: Uint8Array, label?: string): JumbfBox | undefined {
+  const parsed = parseJumbf(store);
+  return label === undefined ? parsed?.children.at(-1) : onlyChild(parsed, label);
 }
 
 interface ParseLimits {

@@ -7,7 +7,7 @@ import type { ManifestReport } from './validation-report.ts';
 
 /** Returns the largest number of identity assertions that a manifest of a store has. */
 export function mostIdentitiesIn(store: Uint8Array): number {
-  const manifests = parseJumbf(Buffer.from(store.buffer, store.byteOffset, store.byteLength), 3)?.children ?? [];
+  const manifests = parseJumbf(store, 3)?.children ?? [];
   const identities = manifests.map((manifest) =>
     onlyChild(manifest, 'c2pa.assertions')?.children.filter(({ label }) => label.startsWith(IDENTITY_LABEL)),
   );

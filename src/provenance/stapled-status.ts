@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
-import { type JumbfBox, parseJumbf } from './jumbf.ts';
+import { type JumbfBox, manifestIn } from './jumbf.ts';
 import type * as Judge from './revocation/judge-response.ts';
 import { signatureHeadersOf } from './signature-headers.ts';
 import { signerChainOf, type TrustLists } from './trust-lists.ts';
@@ -19,7 +19,7 @@ export type StapledStatus =
  * trusted time-stamp: without one it was signed at any time up to now.
  */
 export function stapledStatusOf(store: Uint8Array, lists: TrustLists, signedAt: Date | null): StapledStatus {
-  const responses = responsesIn(activeManifestIn(store));
+  const responses = responsesIn(manifestIn(store));
   if (responses.length === 0) return { status: 'none', problem: null };
   const chain = signerChainOf(store);
   const [leaf] = chain;
@@ -36,15 +36,6 @@ export function stapledStatusOf(store: Uint8Array, lists: TrustLists, signedAt: 
 
 /** A revocation outweighs all others, of which the one that says most is taken. */
 const RANKS: readonly Judge.CertificateState['status'][] = ['revoked', 'good', 'unknown', 'none'];
-
-/** Returns the label of the active manifest of a store. */
-export function activeLabelOf(store: Uint8Array): string | undefined {
-  return activeManifestIn(store)?.label;
-}
-
-function activeManifestIn(store: Uint8Array): JumbfBox | undefined {
-  return parseJumbf(Buffer.from(store.buffer, store.byteOffset, store.byteLength))?.children.at(-1);
-}
 
 function responsesIn(manifest: JumbfBox | undefined): readonly Uint8Array[] {
   try {

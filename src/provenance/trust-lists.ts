@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { pemBlocks } from './identity/pem.ts';
-import { parseJumbf } from './jumbf.ts';
+import { manifestIn } from './jumbf.ts';
 import { signatureHeadersOf } from './signature-headers.ts';
 
 /** One trust list: its name, and its certificates in PEM. */
@@ -110,9 +110,8 @@ const MAX_CERTIFICATES = 16;
  * cannot be read.
  */
 export function signerChainOf(store: Uint8Array): X509Certificate[] {
-  const manifests = parseJumbf(Buffer.from(store.buffer, store.byteOffset, store.byteLength))?.children ?? [];
   try {
-    const { signed, unsigned } = signatureHeadersOf(manifests.at(-1));
+    const { signed, unsigned } = signatureHeadersOf(manifestIn(store));
     const found = [signed, unsigned].flatMap((headers) => CHAIN_HEADERS.map((name) => headers.get(name)));
     const chain = [found.find((value) => value !== undefined)].flat().slice(0, MAX_CERTIFICATES);
     return chain.filter((der) => der instanceof Uint8Array).map((der) => new X509Certificate(der));

@@ -8,7 +8,7 @@ import type { ManifestElement } from '#formats/manifest-element.ts';
 import { linksToOtherFiles } from '#formats/matroska-links.ts';
 import { beginsWithText } from '#formats/text-beginning.ts';
 import { MAX_STORE_BYTES } from '#provenance/chain-limits.ts';
-import { decodeCbor, type JumbfBox, onlyCbor, onlyChild, parseJumbf } from '#provenance/jumbf.ts';
+import { decodeCbor, manifestIn, onlyCbor, onlyChild, parseJumbf } from '#provenance/jumbf.ts';
 import { hasKnownHeaders } from '#provenance/unsigned-headers.ts';
 import { unsignedParts } from '#provenance/unsigned-parts.ts';
 import type { ManifestReport } from '#provenance/validation-report.ts';
@@ -49,7 +49,7 @@ type Binding =
  * or is none that leaves out ranges or boxes: that of an update stands in the manifest before it.
  */
 export function bindingOf(store: Uint8Array, label?: string): Binding | null {
-  const assertions = onlyChild(manifestIn(parsed(store), label), 'c2pa.assertions')?.children ?? [];
+  const assertions = onlyChild(manifestIn(store, label), 'c2pa.assertions')?.children ?? [];
   const [binding, ...others] = assertions.filter((each) => each.label.startsWith('c2pa.hash.'));
   if (binding === undefined || others.length > 0) return null;
   const content = decodeCbor(onlyCbor(binding));
@@ -60,14 +60,6 @@ export function bindingOf(store: Uint8Array, label?: string): Binding | null {
   if (!binding.label.startsWith('c2pa.hash.bmff')) return null;
   const { data } = bmffHash.safeParse(content);
   return data === undefined ? null : { by: 'boxes', ...data };
-}
-
-function parsed(store: Uint8Array): JumbfBox | undefined {
-  return parseJumbf(Buffer.from(store.buffer, store.byteOffset, store.byteLength));
-}
-
-function manifestIn(store: JumbfBox | undefined, label: string | undefined): JumbfBox | undefined {
-  return label === undefined ? store?.children.at(-1) : onlyChild(store, label);
 }
 
 const UNKNOWN_HEADERS =
@@ -86,7 +78,7 @@ export function findInHeaders(store: Uint8Array, report: ManifestReport): LeftOu
   const code = FALSE_TIME_STAMPS.find((each) => informational.some((finding) => finding.code === each));
   if (code !== undefined) return { code, kind: 'failure' };
   const binding = bindingOf(store, label);
-  if (binding === null || hasKnownHeaders(manifestIn(parsed(store), label))) return null;
+  if (binding === null || hasKnownHeaders(manifestIn(store, label))) return null;
   return { code: mismatchOf(binding), kind: 'failure', explanation: UNKNOWN_HEADERS };
 }
 

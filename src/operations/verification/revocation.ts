@@ -1,5 +1,6 @@
 import type { ValidationCode, Verification, VerifiedManifest } from '#contract/verification.ts';
-import { activeLabelOf, type StapledStatus, stapledStatusOf } from '#provenance/stapled-status.ts';
+import { manifestIn } from '#provenance/jumbf.ts';
+import { type StapledStatus, stapledStatusOf } from '#provenance/stapled-status.ts';
 import { explanationOf } from '#provenance/status-codes.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import { summarize } from './summarize.ts';
@@ -31,7 +32,7 @@ export function withRevocation(
 /** Returns the status of the manifest that is described, or that of another one whose certificate is revoked. */
 function statusOf(active: VerifiedManifest, stores: readonly Uint8Array[], lists: TrustLists): StapledStatus {
   const { time, trusted = false } = active.time_stamp ?? {};
-  const own = stores.find((store) => activeLabelOf(store) === active.label);
+  const own = stores.find((store) => manifestIn(store)?.label === active.label);
   const statuses = stores.map((store) => ({
     store,
     // Only the time of the manifest that is described is known here.
