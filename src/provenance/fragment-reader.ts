@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { AppError } from '#errors/app-error.ts';
 import { readInWasm } from './reader-threads.ts';
 import { requireUnexpiredOutput } from './require-unexpired-output.ts';
-import { type ManifestReport, problemsIn, VALID_ASSET, type ValidationResults } from './validation-report.ts';
+import { type ManifestReport, problemsIn, VALID_ASSET } from './validation-report.ts';
 
 /** Validates single fragments, each with its init segment, with the official reader. */
 export interface FragmentReader {
@@ -13,16 +13,6 @@ export interface FragmentReader {
    * init segment, which need not be trusted; `IDENTITY_EXPIRED` where only the certificate has expired since.
    */
   readBack(init: Uint8Array, fragment: Uint8Array, name: string, signal: AbortSignal): Promise<void>;
-  /**
-   * Returns validation results for an ingredient, with trust anchors in PEM (null for none); null where the reader cannot
-   * read the init segment and the fragment.
-   */
-  validationResults(
-    init: Uint8Array,
-    fragment: Uint8Array,
-    anchors: string | null,
-    signal: AbortSignal,
-  ): Promise<ValidationResults | null>;
   /** Reads an init segment and a fragment, whatever their state. */
   read(
     init: Uint8Array,
@@ -33,7 +23,7 @@ export interface FragmentReader {
 }
 
 /** The extent of a reading: the results of the validation or the full report; and trust anchors in PEM, null for none. */
-export interface FragmentReadingOptions {
+interface FragmentReadingOptions {
   readonly answer: 'results' | 'report';
   readonly anchors: string | null;
 }
@@ -54,11 +44,6 @@ export function createFragmentReader(): FragmentReader {
         'problem' in answer ? [answer.problem] : problemsIn(answer.report.validation_results, VALID_ASSET);
       requireUnexpiredOutput(problems);
       if (problems.length > 0) throw new AppError('OUTPUT_PART_INVALID', { file: name, problem: problems.join(', ') });
-    },
-    async validationResults(init, fragment, anchors, signal) {
-      const answer = await readInWasm({ asset: { init, fragment }, answer: 'results', anchors }, signal);
-      // A publication that the reader cannot read is attached as an ingredient without results.
-      return 'problem' in answer ? null : JSON.parse(JSON.stringify(answer.report.validation_results ?? null));
     },
     read: async (init, fragment, options, signal) => {
       const answer = await readInWasm({ asset: { init, fragment }, ...options }, signal);

@@ -79,6 +79,7 @@ describe('reading an output back', () => {
 });
 
 describe('the fragment reader', async () => {
+  const RESULTS = { answer: 'results', anchors: null } as const;
   const folder = temporaryFolder();
   const made = folderAt(makeFfmpegDash(makeFilm(folder), join(folder, 'dash')));
   const { files, renditions } = await signFolder(made, { playlist: '*.mpd', init: '*init*', frag: '*.m4s' });
@@ -89,8 +90,11 @@ describe('the fragment reader', async () => {
 
   test('accepts what was signed, and tells its validation results', async () => {
     await reader.readBack(initBytes, fragmentBytes, 'name', signal);
-    const results = await reader.validationResults(initBytes, fragmentBytes, null, signal);
-    assert.ok(results?.activeManifest?.success.some(({ code }) => code === 'assertion.bmffHash.match'));
+    const report = await reader.read(initBytes, fragmentBytes, RESULTS, signal);
+    assert.ok('validation_results' in report);
+    assert.ok(
+      report.validation_results?.activeManifest?.success.some(({ code }) => code === 'assertion.bmffHash.match'),
+    );
   });
 
   test('reads as many at once as it says, and ends its threads when one is given up', async () => {
@@ -120,7 +124,7 @@ describe('the fragment reader', async () => {
         (error) => error instanceof AppError && error.reason === 'OUTPUT_PART_INVALID',
       );
     }
-    assert.equal(await reader.validationResults(unsigned, fragmentBytes, null, signal), null);
+    assert.ok('problem' in (await reader.read(unsigned, fragmentBytes, RESULTS, signal)));
   });
 });
 

@@ -139,7 +139,9 @@ class Reading {
     const initBytes = await readPart(folder, init, this.#signal);
     if (initBytes === null) return null;
     const bytes = part === null ? STAND_IN : await readPart(folder, part, this.#signal);
-    return bytes === null ? null : await reader.validationResults(initBytes, bytes, anchors, this.#signal);
+    if (bytes === null) return null;
+    const reading = await reader.read(initBytes, bytes, { answer: 'results', anchors }, this.#signal);
+    return 'problem' in reading ? null : (reading.validation_results ?? null);
   }
 }
 
