@@ -80,9 +80,10 @@ function compareAt(
 }
 
 function compareDigest(signed                    , playlists                             )                         {
-  const folder = commonFolderOf(playlists.map(({ path }) => path));
-  const isSigned = [playlists, withoutFolder(playlists, folder)].some((each) => {
-    const { hash, fragments } = digestOfList(listPlaylists(each));
+  const folder = commonFolderOf(playlists.map(({ path }) => path.normalize('NFC')));
+  const isSigned = [relocation('', ''), relocation(folder, '')].some((relocate) => {
+    const moved = playlists.flatMap((playlist) => relocate(playlist) ?? []);
+    const { hash, fragments } = digestOfList(listPlaylists(moved));
     return hash === signed.hash && (!playlists.every(knows) || fragments === signed.fragments);
   });
   return { differences: isSigned ? [] : [{ part: 'playlist', kind: 'unreadable', playlist: null }], absent: [] };
@@ -135,12 +136,4 @@ function commonFolderOf(paths                   )         {
     while (!path.startsWith(folder)) folder = folder.slice(0, folder.lastIndexOf('/', folder.length - 2) + 1);
   }
   return folder;
-}
-
-function withoutFolder(playlists                           , folder        )                   {
-  const move =                                         (file      )       => ({
-    ...file,
-    path: file.path.startsWith(folder) ? file.path.slice(folder.length) : `../${file.path}`,
-  });
-  return playlists.map((playlist) => ({ ...move(playlist), named: playlist.named.map(move) }));
 }

@@ -102,9 +102,10 @@ function compareAt(
 }
 
 function compareDigest(signed: PresentationDigest, playlists: readonly ComparedPlaylist[]): PresentationComparison {
-  const folder = commonFolderOf(playlists.map(({ path }) => path));
-  const isSigned = [playlists, withoutFolder(playlists, folder)].some((each) => {
-    const { hash, fragments } = digestOfList(listPlaylists(each));
+  const folder = commonFolderOf(playlists.map(({ path }) => path.normalize('NFC')));
+  const isSigned = [relocation('', ''), relocation(folder, '')].some((relocate) => {
+    const moved = playlists.flatMap((playlist) => relocate(playlist) ?? []);
+    const { hash, fragments } = digestOfList(listPlaylists(moved));
     return hash === signed.hash && (!playlists.every(knows) || fragments === signed.fragments);
   });
   return { differences: isSigned ? [] : [{ part: 'playlist', kind: 'unreadable', playlist: null }], absent: [] };
@@ -158,12 +159,4 @@ function commonFolderOf(paths: readonly string[]): string {
     while (!path.startsWith(folder)) folder = folder.slice(0, folder.lastIndexOf('/', folder.length - 2) + 1);
   }
   return folder;
-}
-
-function withoutFolder(playlists: readonly HashedPlaylist[], folder: string): HashedPlaylist[] {
-  const move = <File extends { readonly path: string }>(file: File): File => ({
-    ...file,
-    path: file.path.startsWith(folder) ? file.path.slice(folder.length) : `../${file.path}`,
-  });
-  return playlists.map((playlist) => ({ ...move(playlist), named: playlist.named.map(move) }));
 }
