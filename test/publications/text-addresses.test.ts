@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { addressesIn } from '#publications/presentation/text-addresses.ts';
+import { addressesIn } from '#publications/presentation/verify-presentation.ts';
 import { memorySource } from '../support/memory-bytes.ts';
 
 function addresses(text: string): Promise<readonly string[]> {

@@ -1,3 +1,4 @@
+import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { digestPlan } from '#bytes/execute-plan.ts';
 import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
@@ -5,6 +6,7 @@ import { itemAt } from '#errors/assert.ts';
 import { hashBytes, wholeFile } from '../copy-files.ts';
 import { partKey } from '../media-part.ts';
 import { isHidden } from '../playlists/file-names.ts';
+import { MAX_TEXT_BYTES } from '../playlists/limits.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { foldersIn } from '../playlists/served-names.ts';
 import type { Entry, ListedPublication } from '../verification/listed-renditions.ts';
@@ -15,7 +17,6 @@ import { type ComparedPlaylist, comparePresentation, type PresentationDifference
 import { type BoundPart, hashNamedFiles, type PlaylistText, textOf } from './hash-playlists.ts';
 import { type HashedFile, isPresented } from './presentation.ts';
 import { type PresentationReading, readPresentation, type UnreadPresentation } from './stored-presentation.ts';
-import { addressesIn } from './text-addresses.ts';
 
 /** Playlists that no manifest signs, or those of one that were compared with what it signs. */
 export interface VerifiedPresentation {
@@ -239,4 +240,26 @@ function hashOfFile(folder: SourceFolder, path: string, signal: AbortSignal): Pr
     const { flat: digest } = await digestPlan(wholeFile(sizeBytes), source, { signal });
     return { path, sizeBytes, digest, addresses };
   });
+}
+
+/** Bytes that show whether a file is XML. */
+const EXAMINED_BYTES = 64;
+const XML_BEGINNING = /^\ufeff?\s*</;
+/**
+ * Attributes by which subtitles name pictures and other files (TTML2 §9, SMPTE ST 2052-1), under any prefix. Searched in the text:
+ * players read what XML parsers refuse.
+ */
+const ADDRESS = /[\s:](?:backgroundImage|src|href)\s*=\s*(?:"([^"]*)"|'([^']*)')/g;
+/** An address of something in the text itself, or none. */
+const IS_INSIDE = /^(?:#|data:|$)/i;
+
+/** Returns the addresses outside itself that subtitles in XML name, each once; none for any other file. Looks at the first 4 MiB. */
+export async function addressesIn(source: ByteSource, signal: AbortSignal): Promise<readonly string[]> {
+  const head = await readRange(source, 0, Math.min(source.sizeBytes, EXAMINED_BYTES), signal);
+  if (!XML_BEGINNING.test(head.toString('utf8'))) return [];
+  const bytes = await readRange(source, 0, Math.min(source.sizeBytes, MAX_TEXT_BYTES), signal);
+  const found = Array.from(bytes.toString('utf8').matchAll(ADDRESS), ([, first, second]) =>
+    (first ?? second ?? '').trim(),
+  );
+  return [...new Set(found)].filter((address) => !IS_INSIDE.test(address));
 }
