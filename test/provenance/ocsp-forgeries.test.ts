@@ -17,8 +17,8 @@ import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
 import { AlgorithmIdentifier, Certificate } from '@peculiar/asn1-x509';
 import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate-profile.ts';
 import { type CertificateContents, type Issuer, issueCertificate, KEY_USAGE } from '#provenance/identity/x509.ts';
-import { identifierFor } from '#provenance/revocation/certificate-id.ts';
 import { judgeResponse } from '#provenance/revocation/judge-response.ts';
+import { identifierFor } from '#provenance/revocation/ocsp-messages.ts';
 
 // Responses that `openssl ocsp` does not make.
 

@@ -3,10 +3,11 @@ import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { type Backoff, backoffMs } from '#concurrency/retry.ts';
 import type { Log } from '#telemetry/logger.ts';
+import { authorityProblem, postBounded } from '../bounded-post.ts';
 import type { HeldStatus } from '../staples.ts';
 import type { TrustSource } from '../trust-lists.ts';
-import { askResponder } from './ask-responder.ts';
 import { judgeResponse } from './judge-response.ts';
+import { MAX_RESPONSE_BYTES, ocspRequestFor } from './ocsp-messages.ts';
 import { type Answerable, responderOf, type Unanswerable } from './responder-of.ts';
 
 interface HeldResponseOptions {
@@ -144,5 +145,27 @@ export class HeldResponse {
 
   #responder(): Answerable | Unanswerable {
     return responderOf(this.#options.chain, this.#options.trust);
+  }
+}
+
+/** Limits the time of one response, in milliseconds. */
+const TIMEOUT_MS = 10_000;
+
+/** Asks the responder that a certificate names for a response, which nobody has judged. Throws an Error that says why there is none. */
+async function askResponder({ certificate, url }: Answerable, signal: AbortSignal): Promise<Buffer> {
+  try {
+    const { bytes } = await postBounded({
+      url,
+      body: ocspRequestFor(certificate),
+      contentType: 'application/ocsp-request',
+      accept: 'application/ocsp-response',
+      maxBytes: MAX_RESPONSE_BYTES,
+      timeoutMs: TIMEOUT_MS,
+      signal,
+    });
+    return bytes;
+  } catch (cause) {
+    signal.throwIfAborted();
+    throw new Error(`the responder ${new URL(url).host} ${authorityProblem(cause)}`, { cause });
   }
 }

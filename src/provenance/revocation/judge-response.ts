@@ -1,7 +1,6 @@
 import { verify, X509Certificate } from 'node:crypto';
 import { EXTENDED_KEY_USAGE } from '../identity/certificate-profile.ts';
-import { certificateIdsOf, type IssuedCertificate } from './certificate-id.ts';
-import { type OcspResponse, readOcspResponse } from './ocsp-response.ts';
+import { certificateIdsOf, type IssuedCertificate, type OcspResponse, readOcspResponse } from './ocsp-messages.ts';
 
 /** The word of a responder about a certificate, or that there is none that can be used. */
 export type CertificateState =

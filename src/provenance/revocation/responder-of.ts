@@ -3,7 +3,7 @@ import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type CredentialDescription, issuedOf } from '../signing-identity.ts';
 import type { TrustSource } from '../trust-lists.ts';
-import type { IssuedCertificate } from './certificate-id.ts';
+import type { IssuedCertificate } from './ocsp-messages.ts';
 
 /** The OCSP address in the authority information access of a certificate (RFC 5280 §4.2.2.1), as Node shows it. */
 const OCSP_ADDRESS = /^OCSP - URI:(https?:\/\/\S+)$/m;
