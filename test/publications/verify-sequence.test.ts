@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { StoredMap } from '#publications/verification/stored-maps.ts';
+import type { StoredMap } from '#publications/verification/stored-binding.ts';
 import { type PlayedFragment, verifySequence } from '#publications/verification/verify-sequence.ts';
 
 const COUNT = 12;

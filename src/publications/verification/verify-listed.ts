@@ -12,7 +12,7 @@ import { findJoinedPublications, findSilentChoices, type ReadInit } from './choi
 import type { ListedPublication, ListedRendition } from './listed-renditions.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
 import type { VerifiedManifest } from './publication-verdict.ts';
-import type { StoredMap } from './stored-maps.ts';
+import type { StoredMap } from './stored-binding.ts';
 import type { TimesOf } from './timed-fragments.ts';
 import { verifyRanges } from './verify-ranges.ts';
 import {

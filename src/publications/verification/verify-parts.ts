@@ -25,8 +25,13 @@ import {
   type PublicationVerdict,
   type VerifiedManifest,
 } from './publication-verdict.ts';
-import { readStoredBinding, type StoredBinding, type UnknownBinding } from './stored-binding.ts';
-import { isBound, type StoredMap } from './stored-maps.ts';
+import {
+  isBound,
+  readStoredBinding,
+  type StoredBinding,
+  type StoredMap,
+  type UnknownBinding,
+} from './stored-binding.ts';
 
 /** Fragments that are read and hashed at once. */
 const MAX_CONCURRENT_FRAGMENTS = 8;

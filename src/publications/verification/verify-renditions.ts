@@ -3,7 +3,7 @@ import { type MediaPart, partKey } from '../media-part.ts';
 import { idOf } from './choices.ts';
 import type { ListedOrder, ListedRendition } from './listed-renditions.ts';
 import type { FragmentTimes } from './media-times.ts';
-import type { StoredMap } from './stored-maps.ts';
+import type { StoredMap } from './stored-binding.ts';
 import { MAX_SHIFT_SECONDS, type SignedTimes, type TimesOf } from './timed-fragments.ts';
 import type { FoundFragment, ReadRendition } from './verify-parts.ts';
 import { type FragmentOrigin, type FragmentVerdict, verifySequence } from './verify-sequence.ts';

@@ -1,5 +1,5 @@
 import { itemAt, valueAt } from '#errors/assert.ts';
-import type { StoredMap } from './stored-maps.ts';
+import type { StoredMap } from './stored-binding.ts';
 import type { FoundFragment, ReadRendition, StatedPosition } from './verify-parts.ts';
 
 /**
