@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { hlsAttribute, removeHlsAttribute, replaceHlsAttribute } from '#publications/playlists/hls-attributes.ts';
+import { hlsAttribute, removeHlsAttribute, replaceHlsAttribute } from '#publications/playlists/hls-lines.ts';
 import type { PublicationPatterns } from '#publications/publication.ts';
 import { addedRates } from '#publications/rewriting/added-rates.ts';
 import { relativeReference } from '#publications/rewriting/xml-edits.ts';

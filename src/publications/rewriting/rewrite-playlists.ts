@@ -5,8 +5,13 @@ import type { SignedPart, SignedParts } from '../fragments/signed-part.ts';
 import { readerOf } from '../fragments/top-boxes.ts';
 import { type ByteRange, partKey } from '../media-part.ts';
 import { FolderIndex } from '../playlists/folder-index.ts';
-import { hlsAttribute, removeHlsAttribute, replaceHlsAttribute } from '../playlists/hls-attributes.ts';
-import { attributeOf, type HlsLine } from '../playlists/hls-lines.ts';
+import {
+  attributeOf,
+  type HlsLine,
+  hlsAttribute,
+  removeHlsAttribute,
+  replaceHlsAttribute,
+} from '../playlists/hls-lines.ts';
 import { locatorIn, referencesOf } from '../playlists/hls-playlist.ts';
 import type { HlsMedia, HlsMultivariant } from '../playlists/playlist-document.ts';
 import type { Publication } from '../publication.ts';
