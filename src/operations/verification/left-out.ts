@@ -9,8 +9,7 @@ import { linksToOtherFiles } from '#formats/matroska-links.ts';
 import { beginsWithText } from '#formats/text-beginning.ts';
 import { MAX_STORE_BYTES } from '#provenance/chain-limits.ts';
 import { decodeCbor, manifestIn, onlyCbor, onlyChild, parseJumbf } from '#provenance/jumbf.ts';
-import { hasKnownHeaders } from '#provenance/unsigned-headers.ts';
-import { unsignedParts } from '#provenance/unsigned-parts.ts';
+import { hasKnownHeaders, unsignedParts } from '#provenance/unsigned-bytes.ts';
 import type { ManifestReport } from '#provenance/validation-report.ts';
 import { LINKS_CODE, TEXT_CODE } from './summarize.ts';
 
