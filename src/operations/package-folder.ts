@@ -53,7 +53,7 @@ async function packageOpened(
   const task = await planPublication(folder, params, NO_PATTERNS, signal);
   const found = task.kind === 'carry' ? warningsOfCopying(task, params) : [];
   refuseWarnings(found, params);
-  const destination = services.outputs.folderDestination(work.output, folder.name);
+  const destination = services.outputs.destinationOf(work.output, folder.name);
   await context.reserveOutputPath(destination);
   context.reached('resolved');
 

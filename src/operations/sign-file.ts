@@ -64,7 +64,7 @@ async function signIdentified(
     opened.layout.extensions,
     services.outputs.namingOf(work.output),
   );
-  const destination = services.outputs.fileDestination(work.output, leaf);
+  const destination = services.outputs.destinationOf(work.output, leaf);
   await context.reserveOutputPath(destination);
   context.reached('resolved');
 

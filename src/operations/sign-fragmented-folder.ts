@@ -77,7 +77,7 @@ export async function reserveDestination(
   context: InputContext,
   { outputs }: OperationServices,
 ): Promise<string> {
-  const destination = outputs.folderDestination(output, name);
+  const destination = outputs.destinationOf(output, name);
   await context.reserveOutputPath(destination);
   context.reached('resolved');
   return destination;

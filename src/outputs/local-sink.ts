@@ -96,12 +96,8 @@ export class LocalSink implements OutputSink {
     return this.#naming;
   }
 
-  fileDestination(output: ApiOutputSpec | null, leaf: string): string {
+  destinationOf(output: ApiOutputSpec | null, leaf: string): string {
     return join(this.#baseDir, ...checkOutputSegments(output), leaf);
-  }
-
-  folderDestination(output: ApiOutputSpec | null, leaf: string): string {
-    return this.fileDestination(output, leaf);
   }
 
   async stageFile(destination: string, sizeBytes: number, key: StagingKey, signal: AbortSignal): Promise<ByteSink> {

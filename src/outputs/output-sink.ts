@@ -15,10 +15,10 @@ import type { Naming } from './output-path.ts';
 export interface OutputSink {
   /** Returns how the leaf of a single-file output is named. */
   namingOf(output: ApiOutputSpec | null): Naming;
-  /** Returns the full destination of a single-file output, from the request's output and the safe leaf name. */
-  fileDestination(output: ApiOutputSpec | null, leaf: string): string;
+  /** Returns the full destination of a file or a folder, from the request's output and the safe leaf name. */
+  destinationOf(output: ApiOutputSpec | null, leaf: string): string;
   /**
-   * Starts staging a file for a destination that `fileDestination` returned. `sizeBytes` is its size, and checked
+   * Starts staging a file for a destination that `destinationOf` returned. `sizeBytes` is its size, and checked
    * against free space. `scratch` takes what has to lie on this host while an output elsewhere is read back.
    */
   stageFile(
@@ -30,9 +30,7 @@ export interface OutputSink {
   ): Promise<ByteSink>;
   /** Opens the file that stands at such a destination; null where there is none, or it is not on this host. */
   openFile(destination: string): Promise<LocalSource | null>;
-  /** Returns the full destination of a folder output; the leaf is the safe name of the input folder. */
-  folderDestination(output: ApiOutputSpec | null, leaf: string): string;
-  /** Starts staging a folder for a destination that `folderDestination` returned. `sizeBytes` is the sum of its files. */
+  /** Starts staging a folder for such a destination. `sizeBytes` is the sum of its files. */
   stageFolder(
     destination: string,
     sizeBytes: number,
@@ -107,12 +105,8 @@ export class OutputRouter implements OutputSink {
     return this.#sinkOf(output).namingOf(output);
   }
 
-  fileDestination(output: ApiOutputSpec | null, leaf: string): string {
-    return this.#sinkOf(output).fileDestination(output, leaf);
-  }
-
-  folderDestination(output: ApiOutputSpec | null, leaf: string): string {
-    return this.#sinkOf(output).folderDestination(output, leaf);
+  destinationOf(output: ApiOutputSpec | null, leaf: string): string {
+    return this.#sinkOf(output).destinationOf(output, leaf);
   }
 
   async stageFile(destination: string, ...staging: Staging<'stageFile'>): Promise<ByteSink> {

@@ -18,7 +18,7 @@ import { CommittedObjects } from './s3/committed-objects.ts';
 import { MAX_OBJECT_BYTES, planParts } from './s3/object-parts.ts';
 import { type Finished, ObjectUpload, RequestLimit, type UploadContext } from './s3/object-upload.ts';
 import { PartBufferPool } from './s3/part-buffers.ts';
-import { markOf, rollBackUploads } from './s3/roll-back-uploads.ts';
+import { markOf, rollBackNoted } from './s3/roll-back-uploads.ts';
 import { ScratchMirror } from './s3/scratch-mirror.ts';
 import { StagedS3Folder } from './s3/staged-s3-folder.ts';
 import { UploadJournal } from './s3/upload-journal.ts';
@@ -59,13 +59,9 @@ export class S3Sink implements OutputSink {
     return this.#options.settings.naming;
   }
 
-  fileDestination(output: ApiOutputSpec | null, leaf: string): string {
+  destinationOf(output: ApiOutputSpec | null, leaf: string): string {
     assert(output?.type === 's3', 'the sink was chosen by the output');
     return s3Destination(output, leaf, this.#options.settings.base_prefix);
-  }
-
-  folderDestination(output: ApiOutputSpec | null, leaf: string): string {
-    return this.fileDestination(output, leaf);
   }
 
   async stageFile(
@@ -210,10 +206,6 @@ class StagedS3File implements ByteSink {
     await this.#local?.close();
     scratch?.release();
     this.#finished = null;
-    // An upload that cannot be rolled back now stays in the note, and is rolled back at the next start.
-    await rollBackUploads(writer, { noted: note.noted, mark: writer.mark ?? '' }).then(
-      () => note.erase(),
-      () => undefined,
-    );
+    await rollBackNoted(writer, note);
   }
 }

@@ -18,7 +18,7 @@ async function staged(home: string, attempt = 1): Promise<{ copy: ByteSink; side
   const key = { jobId: 'job', inputIndex: 0, attempt };
   const sink = new LocalSink({ baseDir: join(home, 'output'), dataDir });
   const stage = async (name: string): Promise<ByteSink> => {
-    const file = await sink.stageFile(sink.fileDestination(null, name), 3, key, never);
+    const file = await sink.stageFile(sink.destinationOf(null, name), 3, key, never);
     await file.write(Buffer.from('new'), 0, never);
     await file.seal(never);
     return file;
@@ -86,7 +86,7 @@ for (const before of BEFORE) {
         recordsDir: join(home, 'data'),
       });
       const copy = await sink.stageFile(
-        sink.fileDestination(null, 'film.mkv'),
+        sink.destinationOf(null, 'film.mkv'),
         3,
         { jobId: 'job', inputIndex: 0, attempt: 2 },
         never,

@@ -33,7 +33,7 @@ syncBuiltinESMExports();
 const never = new AbortController().signal;
 const sink = new LocalSink({ baseDir, dataDir });
 const key = { jobId: 'job', inputIndex: 0, attempt: 1 };
-const staged = await sink.stageFolder(sink.folderDestination(null, 'talk'), 100, key, never);
+const staged = await sink.stageFolder(sink.destinationOf(null, 'talk'), 100, key, never);
 await fill(staged, NEW);
 counting = true;
 await staged.commit(never);

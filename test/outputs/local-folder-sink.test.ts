@@ -31,14 +31,14 @@ beforeEach(async () => {
   baseDir = join(place, 'out');
   dataDir = join(place, 'data');
   sink = new LocalSink({ baseDir, dataDir });
-  destination = sink.folderDestination(null, 'talk');
+  destination = sink.destinationOf(null, 'talk');
 });
 afterEach(() => rm(place, { recursive: true }));
 
 folderSinkContract('a staged local folder', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'attestream-folder-contract-'));
   const local = new LocalSink({ baseDir: join(folder, 'out'), dataDir: join(folder, 'data') });
-  const target = local.folderDestination({ type: 'local', prefix: 'a/b', name: 'c' }, 'talk');
+  const target = local.destinationOf({ type: 'local', prefix: 'a/b', name: 'c' }, 'talk');
   return {
     stage: (sizeBytes) => local.stageFolder(target, sizeBytes, key, never),
     delivered: () => filesIn(target),
@@ -107,7 +107,7 @@ describe('staging a local folder', () => {
     await mkdir(baseDir);
     await mkdir(join(place, 'elsewhere'));
     await symlink(join(place, 'elsewhere'), join(baseDir, 'way-out'));
-    const outside = sink.folderDestination({ type: 'local', prefix: 'way-out' }, 'talk');
+    const outside = sink.destinationOf({ type: 'local', prefix: 'way-out' }, 'talk');
     await refuses('OUTPUT_LEAVES_BASE', () => sink.stageFolder(outside, 100, key, never));
   });
 
@@ -187,7 +187,7 @@ describe('a folder that this service delivered to', () => {
     await deliver(NEW);
     assert.deepEqual(await filesIn(destination), { ...NEW, 'notes.txt': 'theirs' });
 
-    await deliver(NEW, sink.folderDestination(null, 'moved'));
+    await deliver(NEW, sink.destinationOf(null, 'moved'));
     assert.deepEqual(await filesIn(join(baseDir, 'moved')), { ...OLD, ...NEW });
   });
 
@@ -267,7 +267,7 @@ describe('a disk without room for a folder', () => {
     const disk = await openSmallDisk(8 * MIB);
     try {
       const small = new LocalSink({ baseDir: disk.path, dataDir });
-      const target = small.folderDestination(null, 'talk');
+      const target = small.destinationOf(null, 'talk');
       await refuses('OUTPUT_DISK_FULL', () => small.stageFolder(target, 8 * MIB, key, never));
       assert.deepEqual(await readdir(disk.path), []);
     } finally {
@@ -279,7 +279,7 @@ describe('a disk without room for a folder', () => {
     const disk = await openSmallDisk(4 * MIB);
     try {
       const small = new LocalSink({ baseDir: disk.path, dataDir });
-      const target = small.folderDestination(null, 'talk');
+      const target = small.destinationOf(null, 'talk');
       await (await fill(await small.stageFolder(target, 1, key, never), OLD)).commit(never);
       const staged = await small.stageFolder(target, 1, key, never);
       await refuses('OUTPUT_DISK_FILLED', async () => {

@@ -38,7 +38,7 @@ afterEach(() => rm(folder, { recursive: true }));
 byteSinkContract('a staged local file', async () => {
   const place = await mkdtemp(join(tmpdir(), 'attestream-sink-contract-'));
   const local = new LocalSink({ baseDir: join(place, 'out'), dataDir: join(place, 'data') });
-  const destination = local.fileDestination({ type: 'local', prefix: 'a/b', name: 'c' }, 'clip_c2pa.mp4');
+  const destination = local.destinationOf({ type: 'local', prefix: 'a/b', name: 'c' }, 'clip_c2pa.mp4');
   return {
     stage: (sizeBytes) => local.stageFile(destination, sizeBytes, key, never),
     delivered: () => readFile(destination).catch(() => null),
@@ -84,7 +84,7 @@ describe('a local output', () => {
 
 describe('placing a local output', () => {
   test('composes base, prefix, name and leaf', () => {
-    const place = (output: ApiOutputSpec | null) => sink.fileDestination(output, 'a.mp4').slice(baseDir.length);
+    const place = (output: ApiOutputSpec | null) => sink.destinationOf(output, 'a.mp4').slice(baseDir.length);
     assert.equal(place(null), '/a.mp4');
     assert.equal(place({ type: 'local' }), '/a.mp4');
     assert.equal(place({ type: 'local', prefix: '/', name: null }), '/a.mp4');
@@ -94,7 +94,7 @@ describe('placing a local output', () => {
 
 describe('staging a local output', () => {
   test('writes beside the destination under a hidden name, whatever the length of the leaf', async () => {
-    const destination = sink.fileDestination({ type: 'local', prefix: 'p' }, `${'n'.repeat(251)}.mp4`);
+    const destination = sink.destinationOf({ type: 'local', prefix: 'p' }, `${'n'.repeat(251)}.mp4`);
     const staged = await stage(destination, 'bytes');
     assert.equal(await realpath(dirname(staged.stagedPath ?? '')), dirname(destination));
     const names = await readdir(dirname(destination));
@@ -221,7 +221,7 @@ describe('a disk without room', () => {
     const disk = await openSmallDisk(8 * MIB);
     try {
       const small = new LocalSink({ baseDir: disk.path, dataDir });
-      const destination = small.fileDestination(null, 'a.mp4');
+      const destination = small.destinationOf(null, 'a.mp4');
       await refuses('OUTPUT_DISK_FULL', () => small.stageFile(destination, 8 * MIB, key, never));
       await refuses('OUTPUT_EXCEEDS_DISK', () => small.stageFile(destination, Number.MAX_SAFE_INTEGER, key, never));
       assert.deepEqual(await readdir(disk.path), []);
@@ -236,7 +236,7 @@ describe('a disk without room', () => {
     try {
       // Two workers: each knows of the other by the journal alone.
       const [one, other] = [1, 2].map(() => new LocalSink({ baseDir: disk.path, dataDir })) as [LocalSink, LocalSink];
-      const [a, b] = ['a.mp4', 'b.mp4'].map((name) => one.fileDestination(null, name)) as [string, string];
+      const [a, b] = ['a.mp4', 'b.mp4'].map((name) => one.destinationOf(null, name)) as [string, string];
       const later = { ...key, inputIndex: 1 };
       const stageLater = (sizeBytes: number) => other.stageFile(b, sizeBytes, later, never);
       const running = await one.stageFile(a, 8 * MIB, key, never);
@@ -262,7 +262,7 @@ describe('a disk without room', () => {
     const disk = await openSmallDisk(4 * MIB);
     try {
       const small = new LocalSink({ baseDir: disk.path, dataDir });
-      const staged = await small.stageFile(small.fileDestination(null, 'a.mp4'), 1, key, never);
+      const staged = await small.stageFile(small.destinationOf(null, 'a.mp4'), 1, key, never);
       await refuses('OUTPUT_DISK_FILLED', async () => {
         for (let position = 0; position < 16 * MIB; position += MIB)
           await staged.write(Buffer.alloc(MIB), position, never);

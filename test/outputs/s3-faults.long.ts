@@ -264,7 +264,7 @@ describe('a file of one request', () => {
 
   test('is not delivered where it is not sent, whatever stands there already', async () => {
     await withPlace(async (place) => {
-      const destination = place.sink.fileDestination(place.output, 'small.mp4');
+      const destination = place.sink.destinationOf(place.output, 'small.mp4');
       await s3.client.putObject({ Bucket: bucket, Key: parseS3Url(destination).key, Body: 'small' });
       proxy.fault = (request) => (request.method === 'PUT' ? { status: 403, code: 'AccessDenied' } : null);
       const sink = await stageSmall(place);
@@ -278,7 +278,7 @@ describe('a file of one request', () => {
 describe('a publication whose commit fails in the middle', () => {
   test('leaves no file that the next publication does not remove', async () => {
     await withPlace(async (place) => {
-      const destination = place.sink.folderDestination(place.output, 'talk');
+      const destination = place.sink.destinationOf(place.output, 'talk');
       let attempt = 0;
       const commit = async (files: Files): Promise<void> => {
         attempt += 1;
@@ -298,7 +298,7 @@ describe('a publication whose commit fails in the middle', () => {
 
   test('is taken back where it replaces nothing, whatever others put beside it', async () => {
     await withPlace(async (place) => {
-      const destination = place.sink.folderDestination(place.output, 'talk');
+      const destination = place.sink.destinationOf(place.output, 'talk');
       const foreign = `${parseS3Url(destination).key}/notes.txt`;
       await s3.client.putObject({ Bucket: bucket, Key: foreign, Body: 'theirs' });
       const sink = await fill(await place.sink.stageFolder(destination, 100, key, never, place.scratch), NEW);
@@ -315,7 +315,7 @@ describe('a publication whose commit fails in the middle', () => {
     await withPlace(async (place) => {
       await mkdir(place.dataDir, { recursive: true });
       await writeFile(join(place.dataDir, 'deliveries-s3'), 'no folder');
-      const destination = place.sink.folderDestination(place.output, 'talk');
+      const destination = place.sink.destinationOf(place.output, 'talk');
       const sink = await fill(await place.sink.stageFolder(destination, 100, key, never, place.scratch), NEW);
       await assert.rejects(sink.commit(never), { reason: 'OUTPUT_FAILED' });
       await sink.discard();
@@ -326,7 +326,7 @@ describe('a publication whose commit fails in the middle', () => {
 });
 
 async function stageSmall(place: S3Place): Promise<ByteSink> {
-  const destination = place.sink.fileDestination(place.output, 'small.mp4');
+  const destination = place.sink.destinationOf(place.output, 'small.mp4');
   const sink = await place.sink.stageFile(destination, 5, key, never, place.scratch);
   await sink.write(Buffer.from('small'), 0, never);
   await sink.seal(never);
@@ -364,7 +364,7 @@ async function withPlace(use: (place: S3Place) => Promise<void>): Promise<void> 
 async function stage(place: S3Place, { apart = false } = {}): Promise<ByteSink> {
   const settings = { ...s3.settings, ...(!apart && { endpoint_url: proxy.endpoint, bounds: BOUNDS }) };
   const source = await openS3File(`s3://${bucket}/source`, 'source', settings, never);
-  const destination = place.sink.fileDestination(place.output, 'film.mp4');
+  const destination = place.sink.destinationOf(place.output, 'film.mp4');
   const sink = await place.sink.stageFile(destination, outputSizeBytes(PLAN), key, never, place.scratch);
   try {
     await executePlan(PLAN, source, sink, { signal: never });
@@ -381,7 +381,7 @@ async function stage(place: S3Place, { apart = false } = {}): Promise<ByteSink> 
 
 async function leavesNothing(reason: Reason, { apart = false } = {}): Promise<void> {
   await withPlace(async (place) => {
-    const destination = place.sink.fileDestination(place.output, 'film.mp4');
+    const destination = place.sink.destinationOf(place.output, 'film.mp4');
     await assert.rejects(
       async () => {
         const sink = await stage(place, { apart });

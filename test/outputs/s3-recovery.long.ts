@@ -35,7 +35,7 @@ after(() => s3.close());
 describe('recovering from a process that was killed', () => {
   test('ends the upload that it had under way, and nobody else’s to the same key', () =>
     withPlace(async (place) => {
-      const destination = place.sink.fileDestination(place.output, 'film.mp4');
+      const destination = place.sink.destinationOf(place.output, 'film.mp4');
       const Key = parseS3Url(destination).key;
       const foreign = await s3.client.createMultipartUpload({ Bucket: bucket, Key });
       const sink = await place.sink.stageFile(destination, 20 * MIB, key, never, place.scratch);
@@ -72,7 +72,7 @@ describe('recovering from a process that was killed', () => {
 
   test('takes back the objects of a publication that was not delivered, where nobody changed them since', () =>
     withPlace(async (place) => {
-      const destination = place.sink.folderDestination(place.output, 'talk');
+      const destination = place.sink.destinationOf(place.output, 'talk');
       const folderKey = parseS3Url(destination).key;
       await s3.client.putObject({ Bucket: bucket, Key: `${folderKey}/notes.txt`, Body: 'theirs' });
       await fill(await place.sink.stageFolder(destination, 100, key, never, place.scratch), NEW);
@@ -84,7 +84,7 @@ describe('recovering from a process that was killed', () => {
 
   test('takes back the objects of a publication, however wrong the clock of the host is', () =>
     withPlace(async (place) => {
-      const destination = place.sink.folderDestination(place.output, 'talk');
+      const destination = place.sink.destinationOf(place.output, 'talk');
       await fill(await place.sink.stageFolder(destination, 100, key, never, place.scratch), NEW);
       await ageNotes(place, -HOUR_MS);
       await recoverUploads(settings, place.dataDir);
@@ -93,7 +93,7 @@ describe('recovering from a process that was killed', () => {
 
   test('takes back nothing that another node has delivered to the same place since, though its bytes are the same', () =>
     withPlace(async (place) => {
-      const destination = place.sink.folderDestination(place.output, 'talk');
+      const destination = place.sink.destinationOf(place.output, 'talk');
       await fill(await place.sink.stageFolder(destination, 100, key, never, place.scratch), NEW);
       const elsewhere = new S3Sink({ settings, dataDir: `${place.dataDir}-elsewhere`, readBack: false });
       const later = { ...key, attempt: key.attempt + 1 };
@@ -106,7 +106,7 @@ describe('recovering from a process that was killed', () => {
 
   test('takes back nothing of a publication that was being put in place of another one', () =>
     withPlace(async (place) => {
-      const destination = place.sink.folderDestination(place.output, 'talk');
+      const destination = place.sink.destinationOf(place.output, 'talk');
       const folder = parseS3Url(destination);
       const note = new UploadJournal(place.dataDir).noteOf(destination, key);
       const Metadata = { 'attestream-attempt': `${key.jobId}-${key.inputIndex}-${key.attempt}` };
@@ -157,7 +157,7 @@ describe('recovering from a process that was killed', () => {
 
   test('settles what one attempt left when asked for that, and understands a note that was torn', () =>
     withPlace(async (place) => {
-      const destinations = [1, 2].map((number) => place.sink.fileDestination(place.output, `${number}.mp4`));
+      const destinations = [1, 2].map((number) => place.sink.destinationOf(place.output, `${number}.mp4`));
       for (const [inputIndex, destination] of destinations.entries()) {
         const staged = { ...key, inputIndex };
         const sink = await place.sink.stageFile(destination, 20 * MIB, staged, never, place.scratch);

@@ -24,7 +24,7 @@ after(() => s3.close());
 for (const readBack of [false, true]) {
   byteSinkContract(`a file in S3, ${readBack ? 'read back on this host' : 'never on this host'}`, async () => {
     const place = await openS3Place(s3, bucket, { readBack });
-    const destination = place.sink.fileDestination(place.output, 'clip_c2pa.mp4');
+    const destination = place.sink.destinationOf(place.output, 'clip_c2pa.mp4');
     return {
       stage: (sizeBytes) => place.sink.stageFile(destination, sizeBytes, key, never, place.scratch),
       delivered: () => place.objectAt(destination),
@@ -37,7 +37,7 @@ for (const readBack of [false, true]) {
 describe('a large file in S3', () => {
   test('is put together from parts that come in any order, and the one with the hole last', async () => {
     const place = await openS3Place(s3, bucket, { readBack: false });
-    const destination = place.sink.fileDestination(place.output, 'large.mp4');
+    const destination = place.sink.destinationOf(place.output, 'large.mp4');
     const content = randomBytes(45 * MIB + 77);
     const sink = await place.sink.stageFile(destination, content.length, key, never, place.scratch);
     const positions = Array.from({ length: 46 }, (_, index) => index * MIB).filter((position) => position !== 3 * MIB);
@@ -59,7 +59,7 @@ describe('a large file in S3', () => {
 
 folderSinkContract('a folder in S3', async () => {
   const place = await openS3Place(s3, bucket, { readBack: true });
-  const destination = place.sink.folderDestination(place.output, 'talk');
+  const destination = place.sink.destinationOf(place.output, 'talk');
   return {
     showsNewMedia: true,
     stage: (sizeBytes) => place.sink.stageFolder(destination, sizeBytes, key, never, place.scratch),
@@ -124,7 +124,7 @@ describe('a publication in S3', () => {
 async function withPlace(use: (place: S3Place, destination: string) => Promise<void>): Promise<void> {
   const place = await openS3Place(s3, bucket, { readBack: false });
   try {
-    await use(place, place.sink.folderDestination(place.output, 'talk'));
+    await use(place, place.sink.destinationOf(place.output, 'talk'));
   } finally {
     await place.cleanUp();
   }

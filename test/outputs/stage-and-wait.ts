@@ -7,7 +7,7 @@ const never = new AbortController().signal;
 const sink = new LocalSink({ baseDir, dataDir });
 const stagedPaths: string[] = [];
 for (let inputIndex = 0; inputIndex < Number(count); inputIndex += 1) {
-  const destination = sink.fileDestination(null, `clip-${inputIndex}.mp4`);
+  const destination = sink.destinationOf(null, `clip-${inputIndex}.mp4`);
   const staged = await sink.stageFile(destination, 10, { jobId: 'job', inputIndex, attempt: 1 }, never);
   await staged.write(Buffer.from('half'), 0, never);
   stagedPaths.push(realpathSync(staged.stagedPath ?? ''));

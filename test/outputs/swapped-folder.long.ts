@@ -39,7 +39,7 @@ describe('a folder that is replaced by a link while outputs are written', () => 
     const prefix = { type: 'local', prefix: 'a/b' } as const;
     await mkdir(join(baseDir, 'a/b'), { recursive: true });
     const deliver = async (inputIndex: number) => {
-      const destination = sink.fileDestination(prefix, `${inputIndex}.mp4`);
+      const destination = sink.destinationOf(prefix, `${inputIndex}.mp4`);
       const staged = await sink.stageFile(destination, 4, { jobId: 'job', inputIndex, attempt: 1 }, never);
       try {
         await staged.write(Buffer.from('file'), 0, never);
@@ -67,7 +67,7 @@ describe('a folder that is replaced by a link while outputs are written', () => 
       const before = await filesIn(elsewhere);
       await whileSwapping(swapped, () =>
         attempts(PUBLICATION_COUNT, async (inputIndex) => {
-          const destination = sink.folderDestination({ type: 'local', prefix: 'a' }, 'talk');
+          const destination = sink.destinationOf({ type: 'local', prefix: 'a' }, 'talk');
           const staged = await sink.stageFolder(destination, 100, { jobId: 'job', inputIndex, attempt: 1 }, never);
           try {
             await (await fill(staged, NEW)).commit(never);
@@ -88,10 +88,10 @@ describe('a folder that is replaced by a link while outputs are written', () => 
   ] as const) {
     test(`fails outputs that would not appear under their path: it was ${title}`, async () => {
       const staging = { jobId: 'job', inputIndex: 0, attempt: 1 };
-      const fileAt = sink.fileDestination({ type: 'local', prefix: 'a' }, 'clip.mp4');
+      const fileAt = sink.destinationOf({ type: 'local', prefix: 'a' }, 'clip.mp4');
       const file = await sink.stageFile(fileAt, 4, staging, never);
       await file.seal(never);
-      const talk = sink.folderDestination({ type: 'local', prefix: 'a' }, 'talk');
+      const talk = sink.destinationOf({ type: 'local', prefix: 'a' }, 'talk');
       const publication = await fill(await sink.stageFolder(talk, 100, staging, never), NEW);
       await rename(join(baseDir, 'a'), join(baseDir, 'away'));
       await replace();
@@ -105,7 +105,7 @@ describe('a folder that is replaced by a link while outputs are written', () => 
 
   test('never has recovery remove anything where the link leads', async () => {
     await mkdir(join(baseDir, 'a'), { recursive: true });
-    const destination = sink.folderDestination({ type: 'local', prefix: 'a' }, 'talk');
+    const destination = sink.destinationOf({ type: 'local', prefix: 'a' }, 'talk');
     await sink.stageFolder(destination, 100, { jobId: 'job', inputIndex: 0, attempt: 1 }, never);
     const [stagedName = ''] = await readdir(join(baseDir, 'a'));
     await putFiles(join(elsewhere, stagedName), { 'precious.mp4': 'precious' });
@@ -118,7 +118,7 @@ describe('a folder that is replaced by a link while outputs are written', () => 
   test('is recovered once it is a folder again', async () => {
     const folder = join(baseDir, 'a');
     await mkdir(folder, { recursive: true });
-    const destination = sink.folderDestination({ type: 'local', prefix: 'a' }, 'talk');
+    const destination = sink.destinationOf({ type: 'local', prefix: 'a' }, 'talk');
     await sink.stageFolder(destination, 100, { jobId: 'job', inputIndex: 0, attempt: 1 }, never);
     await rename(folder, join(baseDir, 'away'));
     await symlink(elsewhere, folder);

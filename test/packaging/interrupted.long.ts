@@ -110,8 +110,7 @@ describe('packaging', () => {
         work,
         sink: (local) => ({
           namingOf: (output) => local.namingOf(output),
-          fileDestination: (...place) => local.fileDestination(...place),
-          folderDestination: (...place) => local.folderDestination(...place),
+          destinationOf: (...place) => local.destinationOf(...place),
           stageFile: (...staging) => local.stageFile(...staging),
           openFile: (destination) => local.openFile(destination),
           stageFolder: async (...staging) => withoutStagedPath(await local.stageFolder(...staging)),

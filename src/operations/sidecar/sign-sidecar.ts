@@ -126,8 +126,8 @@ async function reserveDestinations(
   { outputs }: OperationServices,
 ): Promise<SidecarDestinations> {
   const leaves = sidecarLeaves(name, outputs.namingOf(output), (params as C2paParams).copy_source);
-  const copy = leaves.copy === null ? null : outputs.fileDestination(output, leaves.copy);
-  const sidecar = outputs.fileDestination(output, leaves.sidecar);
+  const copy = leaves.copy === null ? null : outputs.destinationOf(output, leaves.copy);
+  const sidecar = outputs.destinationOf(output, leaves.sidecar);
   if (copy !== null) await context.reserveOutputPath(copy);
   await context.reserveOutputPath(sidecar);
   return { copy, sidecar };

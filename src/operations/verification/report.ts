@@ -28,7 +28,7 @@ export async function writeReport(
 ): Promise<string | null> {
   if (work.output === null) return null;
   const { signal, scratch } = context;
-  const destination = outputs.fileDestination(work.output, reportLeaf(name));
+  const destination = outputs.destinationOf(work.output, reportLeaf(name));
   await context.reserveOutputPath(destination);
   const bytes = Buffer.from(`${JSON.stringify(report(), null, 2)}\n`);
   const sink = await outputs.stageFile(destination, bytes.length, work, signal, scratch);

@@ -26,7 +26,7 @@ import type { FolderHandle } from './folder-handle.ts';
 
 /** The parameters of a staged output. */
 export interface Staging {
-  /** The path that the caller is told, as `fileDestination` or `folderDestination` composed it. */
+  /** The path that the caller is told, as `destinationOf` composed it. */
   readonly destination: string;
   /** The folder that it lies in, with links resolved; closed once nothing is staged any more. */
   readonly folder: FolderHandle;

@@ -4,7 +4,7 @@ import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type S3Address, s3UrlOf } from '#s3/s3-address.ts';
 import type { S3Deletion, S3Upload, S3Writer } from '#s3/s3-writer.ts';
-import type { MaybeBegun, NotedUploads } from './upload-journal.ts';
+import type { MaybeBegun, NotedUploads, UploadNote } from './upload-journal.ts';
 
 /** Concurrent aborts of uploads. */
 const MAX_CONCURRENT_ABORTS = 8;
@@ -47,6 +47,14 @@ export async function rollBackUploads(writer: S3Writer, attempt: FinishedAttempt
   const puts = folder === null ? [] : ((await unlessBucketIsGone(() => ownPuts(writer, folder, attempt))) ?? []);
   if (folder !== null) await writer.deleteObjects(folder.bucket, puts);
   return [...uploads.map(s3UrlOf), ...puts.map(({ key }) => s3UrlOf({ bucket: folder?.bucket ?? '', key }))];
+}
+
+/** Rolls back what is noted, and erases the note. One that cannot be rolled back now is left to the next start. */
+export async function rollBackNoted(writer: S3Writer, note: Pick<UploadNote, 'noted' | 'erase'>): Promise<void> {
+  await rollBackUploads(writer, { noted: note.noted, mark: writer.mark ?? '' }).then(
+    () => note.erase(),
+    () => undefined,
+  );
 }
 
 /**

@@ -10,7 +10,7 @@ import type { CommittedObjects, ObjectTags } from './committed-objects.ts';
 import { growingParts } from './object-parts.ts';
 import { type Finished, ObjectUpload, type RequestLimit } from './object-upload.ts';
 import type { PartBufferPool } from './part-buffers.ts';
-import { rollBackUploads } from './roll-back-uploads.ts';
+import { rollBackNoted } from './roll-back-uploads.ts';
 import type { ScratchMirror } from './scratch-mirror.ts';
 import type { UploadNote } from './upload-journal.ts';
 
@@ -136,11 +136,7 @@ export class StagedS3Folder implements FolderSink {
     const { writer, note, mirror } = this.#staging;
     mirror?.release();
     this.#waiting.clear();
-    // An upload that cannot be rolled back now stays in the note, and is rolled back at the next start.
-    await rollBackUploads(writer, { noted: note.noted, mark: writer.mark ?? '' }).then(
-      () => note.erase(),
-      () => undefined,
-    );
+    await rollBackNoted(writer, note);
   }
 
   /** Takes a written file. Objects that may be visible already are put in the background. */
