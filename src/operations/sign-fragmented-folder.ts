@@ -31,26 +31,15 @@ export async function signFragmentedFolder(
   context: InputContext,
   services: OperationServices,
 ): Promise<InputOutcome> {
-  const folder = await services.inputs.openFolder(work.input, work.inputIndex, {
-    ...context,
-    playlistPattern: (work.params as C2paFragmentedParams).playlist_pattern,
-  });
+  const { playlist_pattern: playlist, init_pattern: init, frag_pattern: frag } = work.params as C2paFragmentedParams;
+  const opening = { ...context, playlistPattern: playlist };
+  const folder = await services.inputs.openFolder(work.input, work.inputIndex, opening);
   try {
-    return await signOpened(folder, work, context, services);
+    const publication = await readPublication(folder, { playlist, init, frag }, context.signal);
+    return await signReadPublication(folder, publication, work, context, services);
   } finally {
     await folder.close();
   }
-}
-
-async function signOpened(
-  folder: SourceFolder,
-  work: InputWork,
-  context: InputContext,
-  services: OperationServices,
-): Promise<InputOutcome> {
-  const patterns = patternsOf(work.params as C2paFragmentedParams);
-  const publication = await readPublication(folder, patterns, context.signal);
-  return await signReadPublication(folder, publication, work, context, services);
 }
 
 /** Signs a publication that was read from a folder, with the ingredients that its request gives it. */
@@ -81,10 +70,6 @@ export async function reserveDestination(
   await context.reserveOutputPath(destination);
   context.reached('resolved');
   return destination;
-}
-
-function patternsOf(params: C2paFragmentedParams) {
-  return { playlist: params.playlist_pattern, init: params.init_pattern, frag: params.frag_pattern };
 }
 
 /** Ingredients of a publication, and the digests of its verified parts. */

@@ -29,6 +29,7 @@ import {
 } from './playlists/read-playlists.ts';
 import { areWholeFragments } from './playlists/rendition-listings.ts';
 import { childrenOf } from './playlists/xml-element.ts';
+import type { PublicationPatterns } from './publication.ts';
 import { refusal } from './refuse-unjoinable.ts';
 
 /**
@@ -156,11 +157,7 @@ function isChunked(folder: SourceFolder, part: MediaPart, signal: AbortSignal): 
 }
 
 /** Globs of the request for the files of the publication; null where the request has none. */
-export interface ChoicePatterns {
-  readonly playlist: string | null;
-  readonly init: string | null;
-  readonly frag: string | null;
-}
+export type ChoicePatterns = Readonly<Record<keyof PublicationPatterns, string | null>>;
 
 export const NO_PATTERNS: ChoicePatterns = { playlist: null, init: null, frag: null };
 

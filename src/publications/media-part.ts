@@ -1,11 +1,8 @@
 import { readRange } from '#bytes/byte-source.ts';
 import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
+import type { ByteRange } from '#formats/manifest-element.ts';
 
-/** Bytes `[offset, offset + length)` of a file. */
-export interface ByteRange {
-  readonly offset: number;
-  readonly length: number;
-}
+export type { ByteRange };
 
 /** An init segment or a fragment as it is stored in the folder: a whole file where `range` is null, else a part of one. */
 export interface MediaPart {
