@@ -1,5 +1,5 @@
 import type { Warning } from '#errors/warning.ts';
-import type { ContainerKind, StreamKind } from './probed-file.ts';
+import type { ContainerKind, ProbedStream } from './probed-file.ts';
 
 /**
  * Plan of a publication, made before anything is written. Plans are pure data: `planPackaging` makes them from the results
@@ -33,23 +33,16 @@ export interface DefaultLanguages {
 type PublicationFormat = 'hls' | 'dash';
 
 /** One stream of a file, and the rendition that it becomes. */
-export interface PlannedStream {
+export interface PlannedStream
+  extends Pick<ProbedStream, 'kind' | 'id' | 'indexOfKind' | 'streamIndex' | 'width' | 'height'>,
+    Pick<ProbedStream, 'startSeconds' | 'undecodableSeconds' | 'rotation' | 'durationSeconds'> {
   /** Path of the file in the folder. */
   readonly file: string;
   readonly container: ContainerKind;
-  readonly kind: StreamKind;
-  /** ID of the stream in its container, in MPEG-TS its PID. */
-  readonly id: number;
-  /** Index among the file's streams of this kind, from zero, as ffmpeg counts. */
-  readonly indexOfKind: number;
-  /** Index among the file's audio and video streams, from zero, as the packager counts. */
-  readonly streamIndex: number;
   /** Short name, such as `h264`, `aac` or `vtt`. */
   readonly codec: string;
   /** Codec in the source file, by mediabunny's name: `avc`, `pcm-s24`. */
   readonly sourceCodec: string;
-  readonly width: number | null;
-  readonly height: number | null;
   /** BCP 47; `und` where it is unknown. Not used for video. */
   readonly language: string;
   readonly label: string;
@@ -59,18 +52,10 @@ export interface PlannedStream {
   /** Folder of the rendition, relative to the output: `video/h264_1080p`. */
   readonly folder: string;
   readonly route: Route;
-  /** Time of the first packet in the file, in seconds; below zero where an edit list hides packets. */
-  readonly startSeconds: number;
   /** Seconds added to its times, so that the publication starts at zero. */
   readonly shiftSeconds: number;
   /** Time at which the first packet of its file stands in the publication, in seconds. */
   readonly fileStartSeconds: number;
-  /** Duration before the first key frame, in seconds, which is left out. */
-  readonly undecodableSeconds: number;
-  /** Rotation of the picture, clockwise and in degrees. */
-  readonly rotation: number;
-  /** Duration in seconds; null where the file does not state it. */
-  readonly durationSeconds: number | null;
 }
 
 /**

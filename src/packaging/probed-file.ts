@@ -18,7 +18,7 @@ export type ContainerKind =
   | 'ttml';
 
 /** `picture`: a cover in a track of its own, which containers list as video. It is never packaged. */
-export type StreamKind = 'video' | 'audio' | 'text' | 'picture';
+type StreamKind = 'video' | 'audio' | 'text' | 'picture';
 
 /** Result of probing one file. */
 export interface ProbedFile {
@@ -36,9 +36,9 @@ export interface ProbedStream {
   readonly kind: StreamKind;
   /** ID of the stream in its container, in MPEG-TS its PID. */
   readonly id: number;
-  /** Index among the file's streams of this kind, from zero. Pictures count as video. */
+  /** Index among the file's streams of this kind, from zero, as ffmpeg counts. Pictures count as video. */
   readonly indexOfKind: number;
-  /** Index among the file's audio and video streams, from zero. */
+  /** Index among the file's audio and video streams, from zero, as the packager counts. */
   readonly streamIndex: number;
   /** `avc`, `hevc`, `aac`, `pcm-s16`, `mov_text` and so on; null where it is unknown. */
   readonly codec: string | null;
@@ -54,6 +54,7 @@ export interface ProbedStream {
   readonly sampleRate: number | null;
   /** Bits per sample of FLAC; null for everything else. */
   readonly bitsPerSample: number | null;
+  /** Time of the first packet, in seconds; below zero where an edit list hides packets. */
   readonly startSeconds: number;
   /** Duration without the start, in seconds; null where the file does not state it. */
   readonly durationSeconds: number | null;
