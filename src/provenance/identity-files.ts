@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { chmod, chown, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { chmod, chown, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Log } from '#telemetry/logger.ts';
 import { logCredential } from './check-identity.ts';
@@ -72,13 +72,7 @@ async function stage({ from, to, staged, kind }: Copy): Promise<void> {
   const contents = await readFile(from);
   const before = await stat(to).catch(() => null);
   const owner = before ?? (await stat(dirname(to)));
-  const file = await open(staged, 'wx', 0o600);
-  try {
-    await file.writeFile(contents);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+  await writeFile(staged, contents, { flag: 'wx', mode: 0o600, flush: true });
   if (process.getuid?.() === 0) await chown(staged, owner.uid, owner.gid);
   await chmod(staged, before === null ? MODES[kind] : before.mode & KEPT_MODES[kind]);
 }

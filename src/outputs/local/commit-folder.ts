@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { Dirent } from 'node:fs';
-import { lstat, mkdir, open, opendir, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { lstat, mkdir, opendir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { folderOf } from '#bytes/path-overlap.ts';
 import { replacedNameOf } from '#bytes/staged-name.ts';
@@ -183,7 +183,8 @@ export class CommittedFolders {
     const folder = this.#folderOf(realDestination);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const record = join(folder, `${randomUUID()}.json`);
-    await writeDurably(record, JSON.stringify({ place: realDestination, files: [...files] }));
+    const contents = JSON.stringify({ place: realDestination, files: [...files] });
+    await writeFile(record, contents, { mode: 0o600, flush: true });
     const recordsDir = dirname(this.#folder);
     for (const made of [folder, this.#folder, recordsDir, dirname(recordsDir)]) await syncFolder(made);
     return record;
@@ -226,17 +227,6 @@ export class CommittedFolders {
 
 /** An empty folder holds nothing that is anybody's. */
 const NO_FILES: FileSizes = new Map();
-
-/** Writes a file and syncs it; its folder is synced by the caller. */
-export async function writeDurably(path: string, text: string): Promise<void> {
-  const handle = await open(path, 'w', 0o600);
-  try {
-    await handle.writeFile(text);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
 
 /** Reads the files of a record; returns null for one that was torn at a power cut, or removed meanwhile. */
 async function readRecord(path: string): Promise<FileSizes | null> {

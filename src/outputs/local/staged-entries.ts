@@ -1,17 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
-import {
-  closeSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from 'node:fs';
+import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { readdir, rename, rmdir, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { ByteSink } from '#bytes/byte-sink.ts';
@@ -318,7 +307,7 @@ export function stagingSecretIn(recordsDir: string): Buffer {
   mkdirSync(recordsDir, { recursive: true, mode: 0o700 });
   const unfinished = `${path}.${randomUUID()}`;
   try {
-    writeSecret(unfinished);
+    writeFileSync(unfinished, randomBytes(SECRET_BYTES), { flag: 'wx', mode: 0o600, flush: true });
     // One that is too short was torn when the host lost power.
     if (known === null) publish(unfinished, path);
     else renameSync(unfinished, path);
@@ -334,16 +323,6 @@ function readSecret(path: string): Buffer | null {
   } catch (error) {
     if (systemErrorCode(error) === 'ENOENT') return null;
     throw error;
-  }
-}
-
-function writeSecret(path: string): void {
-  const file = openSync(path, 'wx', 0o600);
-  try {
-    writeSync(file, randomBytes(SECRET_BYTES));
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
   }
 }
 

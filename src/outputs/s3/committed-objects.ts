@@ -1,8 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdir, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemErrorCode } from '#errors/system-problem.ts';
-import { writeDurably } from '../local/commit-folder.ts';
 import { syncFolder } from '../local/folder-handle.ts';
 import { outputError, withOutputErrors } from '../output-sink.ts';
 
@@ -43,7 +42,8 @@ export class CommittedObjects {
       // Another job may commit to the same destination now.
       const unfinished = `${path}.${randomUUID()}`;
       try {
-        await writeDurably(unfinished, JSON.stringify({ place: destination, objects: [...objects] }));
+        const contents = JSON.stringify({ place: destination, objects: [...objects] });
+        await writeFile(unfinished, contents, { mode: 0o600, flush: true });
         await rename(unfinished, path);
       } catch (error) {
         await rm(unfinished, { force: true });

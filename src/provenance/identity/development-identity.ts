@@ -1,5 +1,5 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomUUID, X509Certificate } from 'node:crypto';
-import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
@@ -123,13 +123,8 @@ async function replaceFile(file: string, identity: IdentityPem): Promise<Identit
 async function withStaged<T>(file: string, identity: IdentityPem, commit: (staged: string) => Promise<T>): Promise<T> {
   const staged = `${file}.${randomUUID()}.new`;
   try {
-    const handle = await open(staged, 'wx', 0o600);
-    try {
-      await handle.writeFile([identity.leaf, identity.authority, identity.leafKey, identity.authorityKey].join(''));
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
+    const contents = [identity.leaf, identity.authority, identity.leafKey, identity.authorityKey].join('');
+    await writeFile(staged, contents, { flag: 'wx', mode: 0o600, flush: true });
     return await commit(staged);
   } finally {
     await rm(staged, { force: true });
