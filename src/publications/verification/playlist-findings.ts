@@ -31,6 +31,7 @@ export function findingsIn(playlists: readonly NamedPlaylist[]): FoundInPlaylist
     const found = (problem: string): FoundInPlaylist[] => [
       { playlist: document.path, line: 1, kind: 'ambiguous', problem },
     ];
+    const misread = document.kind === 'mpd' ? MISREAD.filter(([is]) => document.representations.some(is)) : [];
     return [
       ...document.findings,
       ...findLateStarts(document),
@@ -39,24 +40,21 @@ export function findingsIn(playlists: readonly NamedPlaylist[]): FoundInPlaylist
         : []),
       ...(isOpen(document) ? found('it may grow, so players begin near its end') : []),
       ...(document.kind === 'mpd' ? [...findPeriodsApart(document), ...findUntyped(document)] : []),
-      ...(document.kind === 'mpd' && document.representations.some(passesPeriod)
-        ? found('segments begin behind the end of their period, and some players leave them out')
-        : []),
-      ...(document.kind === 'mpd' && document.representations.some(isOfOtherType)
-        ? found('a representation says that it is of another type than its media, and some players leave it out')
-        : []),
-      ...(document.kind === 'mpd' && document.representations.some(isEmpty)
-        ? found('a representation has no segments, and some players wait for them')
-        : []),
-      ...(document.kind === 'mpd' && document.representations.some(passesTimeline)
-        ? found('a timeline is shorter than the list of its segments, and some players leave the rest out')
-        : []),
+      ...misread.flatMap(([, problem]) => found(problem)),
       ...(isPlayedAsMedia && document.kind === 'hls-media' && document.iFramesOnly
         ? found('some players play it as media, although it says that it is of key frames only')
         : []),
     ];
   });
 }
+
+/** Representations that some players leave out, wait for or cut, each with what they do. */
+const MISREAD: readonly (readonly [is: (representation: MpdRepresentation) => boolean, problem: string])[] = [
+  [passesPeriod, 'segments begin behind the end of their period, and some players leave them out'],
+  [isOfOtherType, 'a representation says that it is of another type than its media, and some players leave it out'],
+  [isEmpty, 'a representation has no segments, and some players wait for them'],
+  [passesTimeline, 'a timeline is shorter than the list of its segments, and some players leave the rest out'],
+];
 
 /** Seconds that EXT-X-START may have players leave out. */
 const MAX_START_SECONDS = 0.1;
