@@ -1,7 +1,6 @@
 // @ts-nocheck
 // Written by "npm run docs" from src/provenance/describe-identities.ts: change that.
-import { cut, texts } from './describe-report.js';
-import { explanationOf } from './status-codes.js';
+import { codeOf, cut, texts } from './describe-report.js';
 
 // Identity assertions (CAWG Identity Assertion 1.2) vouch for an asset beside the signer of its manifest. Readers are made to
 // leave them alone where they judge the manifest: with them they call manifests less trusted, or invalid, that are in order
@@ -175,14 +174,7 @@ function unverified({ kind, roles, issuer }                  )                  
 function codesOf(findings                            )                   {
   const same = Map.groupBy(findings, ({ code, ingredient }) => `${code} ${ingredient}`);
   return [...same.values()].slice(0, MAX_DESCRIBED * KINDS.length).map((group) => {
-    const { code, kind, url, explanation, ingredient } = group[0]                   ;
-    return {
-      code: cut(code, MAX_CHARACTERS),
-      kind,
-      explanation: explanationOf(code) ?? cut(explanation ?? code, MAX_CHARACTERS),
-      count: group.length,
-      ...(url !== undefined && { about: cut(url, MAX_CHARACTERS) }),
-      ...(ingredient === true && { ingredient: true }),
-    };
+    const [{ kind, ingredient }] = group                     ;
+    return { ...codeOf(group, kind, MAX_CHARACTERS), ...(ingredient === true && { ingredient: true }) };
   });
 }

@@ -101,16 +101,19 @@ function grouped(
   kind                        ,
   { characters }                   ,
 )                   {
-  return [...Map.groupBy(findings, ({ code }) => code)].map(([code, same]) => {
-    const [{ url, explanation }] = same             ;
-    return {
-      code: cut(code, characters),
-      kind,
-      explanation: explanationOf(code) ?? cut(explanation ?? code, characters),
-      count: same.length,
-      ...(url !== undefined && { about: cut(url, characters) }),
-    };
-  });
+  return [...Map.groupBy(findings, ({ code }) => code).values()].map((same) => codeOf(same, kind, characters));
+}
+
+/** Describes findings of one code, at least one, by the first of them. */
+export function codeOf(same                    , kind                        , characters        )                 {
+  const [{ code, url, explanation }] = same             ;
+  return {
+    code: cut(code, characters),
+    kind,
+    explanation: explanationOf(code) ?? cut(explanation ?? code, characters),
+    count: same.length,
+    ...(url !== undefined && { about: cut(url, characters) }),
+  };
 }
 
 /** Returns the labels of the manifests in a chain, the active one first, each before its ingredients. */

@@ -1,6 +1,5 @@
 import type { ValidationCode, Verification, VerifiedIdentity } from '#contract/verification.ts';
-import { cut, texts } from './describe-report.ts';
-import { explanationOf } from './status-codes.ts';
+import { codeOf, cut, texts } from './describe-report.ts';
 import type { Finding, ManifestReport, ReportedManifest, ValidationResults } from './validation-report.ts';
 
 // Identity assertions (CAWG Identity Assertion 1.2) vouch for an asset beside the signer of its manifest. Readers are made to
@@ -188,14 +187,7 @@ function unverified({ kind, roles, issuer }: VerifiedIdentity): VerifiedIdentity
 function codesOf(findings: readonly IdentityFinding[]): ValidationCode[] {
   const same = Map.groupBy(findings, ({ code, ingredient }) => `${code} ${ingredient}`);
   return [...same.values()].slice(0, MAX_DESCRIBED * KINDS.length).map((group) => {
-    const { code, kind, url, explanation, ingredient } = group[0] as IdentityFinding;
-    return {
-      code: cut(code, MAX_CHARACTERS),
-      kind,
-      explanation: explanationOf(code) ?? cut(explanation ?? code, MAX_CHARACTERS),
-      count: group.length,
-      ...(url !== undefined && { about: cut(url, MAX_CHARACTERS) }),
-      ...(ingredient === true && { ingredient: true }),
-    };
+    const [{ kind, ingredient }] = group as [IdentityFinding];
+    return { ...codeOf(group, kind, MAX_CHARACTERS), ...(ingredient === true && { ingredient: true }) };
   });
 }

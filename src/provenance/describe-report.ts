@@ -113,16 +113,19 @@ function grouped(
   kind: ValidationCode['kind'],
   { characters }: DescriptionLimits,
 ): ValidationCode[] {
-  return [...Map.groupBy(findings, ({ code }) => code)].map(([code, same]) => {
-    const [{ url, explanation }] = same as [Finding];
-    return {
-      code: cut(code, characters),
-      kind,
-      explanation: explanationOf(code) ?? cut(explanation ?? code, characters),
-      count: same.length,
-      ...(url !== undefined && { about: cut(url, characters) }),
-    };
-  });
+  return [...Map.groupBy(findings, ({ code }) => code).values()].map((same) => codeOf(same, kind, characters));
+}
+
+/** Describes findings of one code, at least one, by the first of them. */
+export function codeOf(same: readonly Finding[], kind: ValidationCode['kind'], characters: number): ValidationCode {
+  const [{ code, url, explanation }] = same as [Finding];
+  return {
+    code: cut(code, characters),
+    kind,
+    explanation: explanationOf(code) ?? cut(explanation ?? code, characters),
+    count: same.length,
+    ...(url !== undefined && { about: cut(url, characters) }),
+  };
 }
 
 /** Returns the labels of the manifests in a chain, the active one first, each before its ingredients. */
