@@ -19,6 +19,7 @@ import {
 } from '#publications/verify-publication.ts';
 import type { LeftOut } from './left-out.ts';
 import type { ReportKind } from './report.ts';
+import { withRevocation } from './revocation.ts';
 import { summarize, TEXT_CODE } from './summarize.ts';
 
 /** The verification of an input without a manifest. */
@@ -68,8 +69,27 @@ export function withTrustList(
   return { ...verified, summary: summarize(verified) };
 }
 
+/** What is found beside the reading of an asset. */
+interface FurtherFindings {
+  readonly leftOut: LeftOut | null;
+  /** Its manifest stores, where their bytes are known. */
+  readonly stores: readonly Uint8Array[];
+  /** A report on the identity assertions of each manifest; null for one that has none. */
+  readonly identities: readonly (ManifestReport | null)[];
+}
+
+/** Adds to a description what is found beside the reading that it is of. */
+export function withFindings(
+  verification: Verification,
+  { leftOut, stores, identities }: FurtherFindings,
+  lists: TrustLists,
+): Verification {
+  const listed = withTrustList(withLeftOut(verification, leftOut), stores, lists);
+  return withPublishers(withRevocation(listed, stores, lists), identities, lists);
+}
+
 /** Adds what the reader says of identity assertions, to a verdict that nothing else changes. */
-export function withPublishers(
+function withPublishers(
   verification: Verification,
   identities: readonly (ManifestReport | null)[],
   { data: { allowed } }: TrustLists,

@@ -18,17 +18,33 @@ const SIGNATURE_FAILED = /^claimSignature\./;
  * imports types only.
  */
 export function summarize(verification: Omit<Verification, 'summary'>): string {
-  const { state, codes, manifests, trust_list: list } = verification;
+  const { state, codes, trust_list: list } = verification;
   switch (state) {
     case 'none':
       return 'No provenance information.';
     case 'trusted':
-      return `${unchanged('Unchanged', verification)}. ${signedBy(verification, `who is on ${list ?? 'a trust list of this service'}`)}${leftOpen(verification)}${namedFiles(codes)}${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}${missingProofs(verification)}`;
+      return accepted(verification, 'Unchanged', `who is on ${list ?? 'a trust list of this service'}`);
     case 'valid':
-      return `${unchanged('Unchanged since signing', verification)}. ${signedBy(verification, NO_LIST)}${leftOpen(verification)}${namedFiles(codes)}${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}${missingProofs(verification)}`;
+      return accepted(verification, 'Unchanged since signing', NO_LIST);
     case 'invalid':
       return reasonOf(codes);
   }
+}
+
+/** Returns the sentences about an asset that nothing speaks against. */
+function accepted(verification: Omit<Verification, 'summary'>, ofFile: string, listed: string): string {
+  const { codes, manifests } = verification;
+  return [
+    `${unchanged(ofFile, verification)}. ${signedBy(verification, listed)}`,
+    leftOpen(verification),
+    namedFiles(codes),
+    signedFindings(verification),
+    unknownNames(verification),
+    severalSigners(verification),
+    readAlone(verification),
+    invalidIngredients(manifests),
+    missingProofs(verification),
+  ].join('');
 }
 
 const NO_LIST = 'who is on no trust list that this service knows';

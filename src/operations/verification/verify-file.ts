@@ -24,10 +24,9 @@ import { elsewhereWarnings, remoteManifestWarnings } from '../describe-ingredien
 import { faultOf } from '../ingredients.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '../operation.ts';
 import { withHeartbeat } from '../read-back.ts';
-import { describeReading, withLeftOut, withPublishers, withTrustList } from './describe-verdict.ts';
+import { describeReading, withFindings } from './describe-verdict.ts';
 import { bindingOf, findLeftOut, type LeftOut } from './left-out.ts';
 import { answerKind, forensicsOf, type ReportKind, writeReport } from './report.ts';
-import { withRevocation } from './revocation.ts';
 
 /** The reasons for which a verification has no crJSON. */
 const UNSIGNED = 'There is no manifest.';
@@ -52,14 +51,9 @@ export async function verifyFile(
     context.reached('verified');
     const manifestFrom = found.sidecar === null ? 'embedded' : 'sidecar';
     const stores = store === null ? [] : [store];
-    const described = (asked: ReportKind): Verification =>
-      withLeftOut(describeReading(reading, manifestFrom, asked), leftOut);
+    const findings = { leftOut, stores, identities: [identities] };
     const describe = (asked: ReportKind): Verification => ({
-      ...withPublishers(
-        withRevocation(withTrustList(described(asked), stores, lists), stores, lists),
-        [identities],
-        lists,
-      ),
+      ...withFindings(describeReading(reading, manifestFrom, asked), findings, lists),
       ...(reading !== 'none' && forensics(asked)),
     });
     const outputPath = await writeReport(source.name, () => describe('full'), work, context, services);

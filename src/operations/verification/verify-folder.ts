@@ -17,13 +17,11 @@ import {
   isFaulty,
   NO_MANIFEST,
   presentationCodes,
+  withFindings,
   withLeftOut,
-  withPublishers,
-  withTrustList,
 } from './describe-verdict.ts';
 import { bindingOf, findExtra, findInHeaders, type LeftOut } from './left-out.ts';
 import { answerKind, forensicsOf, type ReportKind, writeReport } from './report.ts';
-import { withRevocation } from './revocation.ts';
 import { summarize, summarizeDeviations } from './summarize.ts';
 import { readEmbedded } from './verify-file.ts';
 
@@ -48,14 +46,9 @@ export async function verifyFolder(
       ? await forensicsOf(() => firstFragment(verified, folder, context), params, context, services, lists.pem)
       : () => ({});
     const stores = verified.manifests.map(({ store }) => store);
-    const leftOut = leftOutOf(verified);
-    const identities = await identitiesOf(stores, lists, context);
+    const findings = { stores, leftOut: leftOutOf(verified), identities: await identitiesOf(stores, lists, context) };
     const describe: Describer = (kind) => ({
-      ...withPublishers(
-        withRevocation(withTrustList(withLeftOut(verdict(kind), leftOut), stores, lists), stores, lists),
-        identities,
-        lists,
-      ),
+      ...withFindings(verdict(kind), findings, lists),
       ...forensics(kind),
     });
     context.reached('verified');
