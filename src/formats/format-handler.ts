@@ -2,7 +2,6 @@ import type { ByteSource } from '#bytes/byte-source.ts';
 import type { Warning } from '#errors/warning.ts';
 import type { EmbeddingPlan, HardBinding } from './hard-binding.ts';
 import type { MerkleBox } from './isobmff/merkle-box.ts';
-import type { ByteRange, ManifestElement } from './manifest-element.ts';
 
 /**
  * Handler of one container format: recognises it, reads its layout, and plans the output with a manifest. The steps
@@ -69,6 +68,26 @@ export interface StrayBox {
   /** Extended type of a `uuid` box in hexadecimal, which stands behind its header; null for other boxes. */
   readonly boxId: string | null;
   readonly headerSizeBytes: number;
+}
+
+/** Byte range of the source. */
+export interface ByteRange {
+  readonly offset: number;
+  readonly length: number;
+}
+
+/** Box, chunk or frame of C2PA, header included: all that a hash may leave out of a file for its manifest. */
+export interface ManifestElement extends ByteRange {
+  /**
+   * Bytes behind its header up to its end: a manifest store (JUMBF), then zeros. Null where readers find no store in it, or
+   * not all of them the same one.
+   */
+  readonly content: ByteRange | null;
+}
+
+/** Returns the elements of a format with one manifest store in a file. Of several stores, readers take different ones. */
+export function onlyReadableAlone(elements: readonly ManifestElement[]): readonly ManifestElement[] {
+  return elements.length > 1 ? elements.map((element) => ({ ...element, content: null })) : elements;
 }
 
 /** Properties of a file that every handler finds, and other modules use. */

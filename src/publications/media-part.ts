@@ -1,6 +1,6 @@
 import { readRange } from '#bytes/byte-source.ts';
 import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
-import type { ByteRange } from '#formats/manifest-element.ts';
+import type { ByteRange } from '#formats/format-handler.ts';
 
 export type { ByteRange };
 

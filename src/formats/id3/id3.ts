@@ -1,9 +1,14 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { outputLengthOf, type Splice } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
-import { type FormatHandler, HEAD_SIZE_BYTES, LONG_HEAD_SIZE_BYTES, type MediaLayout } from '../format-handler.ts';
+import {
+  type FormatHandler,
+  HEAD_SIZE_BYTES,
+  LONG_HEAD_SIZE_BYTES,
+  type MediaLayout,
+  onlyReadableAlone,
+} from '../format-handler.ts';
 import { type EmbeddingPlan, placeholderDataHash, planDataHash } from '../hard-binding.ts';
-import { onlyReadableAlone } from '../manifest-element.ts';
 import { findFirstFrame, startsFreeFormat } from '../mpeg-audio.ts';
 import { beginsWithText } from '../text-beginning.ts';
 import { embedInTag, makeTag, stripTag } from './rewrite-tag.ts';

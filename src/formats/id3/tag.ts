@@ -1,6 +1,6 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { ManifestElement } from '../manifest-element.ts';
+import type { ManifestElement } from '../format-handler.ts';
 import {
   manifestOf,
   type SourceRange,

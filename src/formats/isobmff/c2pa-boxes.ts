@@ -1,5 +1,5 @@
 import type { ReadWindow } from '#bytes/byte-source.ts';
-import type { ByteRange, ManifestElement } from '../manifest-element.ts';
+import type { ByteRange, ManifestElement } from '../format-handler.ts';
 import {
   BOX_HEADER_SIZE_BYTES,
   BOX_ID_SIZE_BYTES,

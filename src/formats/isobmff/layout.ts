@@ -1,8 +1,7 @@
 import { type ByteSource, ReadWindow } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type Warning, warning } from '#errors/warning.ts';
-import type { MediaLayout } from '../format-handler.ts';
-import type { ByteRange } from '../manifest-element.ts';
+import type { ByteRange, MediaLayout } from '../format-handler.ts';
 import {
   BOX_HEADER_SIZE_BYTES,
   BOX_ID_SIZE_BYTES,

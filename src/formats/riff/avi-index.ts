@@ -1,5 +1,5 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
-import type { ByteRange } from '../manifest-element.ts';
+import type { ByteRange } from '../format-handler.ts';
 import { CHUNK_HEADER_SIZE_BYTES, type RiffChunk } from './riff-chunks.ts';
 
 // Players that read an AVI by its index look at no chunk ids: whatever the index leads to is media to them.

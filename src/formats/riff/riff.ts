@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { outputLengthOf, type Splice } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { FormatHandler, MediaLayout } from '../format-handler.ts';
+import { type FormatHandler, type ManifestElement, type MediaLayout, onlyReadableAlone } from '../format-handler.ts';
 import { type EmbeddingPlan, placeholderDataHash, planDataHash } from '../hard-binding.ts';
-import { type ManifestElement, onlyReadableAlone } from '../manifest-element.ts';
 import { indexLeadsInto } from './avi-index.ts';
 import {
   CHUNK_HEADER_SIZE_BYTES,
