@@ -218,7 +218,7 @@ function filesCheckOf({ name, algorithm, signer }: IdentitySettings, given: Iden
 /** Starts the signer of an identity as the service does, which signs once with it. */
 function startOf({ name }: IdentitySettings, config: Config): CredentialCheck {
   return async (trust, log) => {
-    const { checkConfiguredIdentity } = await import('#provenance/check-configured-identity.ts');
+    const { checkConfiguredIdentity } = await import('#provenance/identity-files.ts');
     return await checkConfiguredIdentity(name, { config, trust, log });
   };
 }
