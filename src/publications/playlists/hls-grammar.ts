@@ -286,9 +286,6 @@ function* findingsOfAttributes(
   if (name === 'EXT-X-CONTENT-STEERING') {
     yield { kind: 'unsigned', problem: '#EXT-X-CONTENT-STEERING has a server choose what plays' };
   }
-  if (name === 'EXT-X-DEFINE' && !attributes.has('NAME')) {
-    yield ambiguous('a variable is defined outside the playlist');
-  }
 }
 
 /** Says of which types renditions have a URI, and of which none (RFC 8216bis §4.4.6.1). */

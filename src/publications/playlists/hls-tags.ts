@@ -99,7 +99,7 @@ export const TAGS: ReadonlyMap<string, Tag> = new Map<string, Tag>(
     'EXT-X-VERSION': any(INTEGER),
     'EXT-X-INDEPENDENT-SEGMENTS': any(),
     'EXT-X-START': any({ 'TIME-OFFSET': SIGNED, PRECISE: 'YES|NO' }),
-    'EXT-X-DEFINE': any({ NAME: NAMED, VALUE: VARIABLE_VALUE, IMPORT: QUOTED, QUERYPARAM: QUOTED }, 'VALUE'),
+    'EXT-X-DEFINE': any({ NAME: NAMED, VALUE: VARIABLE_VALUE, IMPORT: QUOTED, QUERYPARAM: QUOTED }, 'VALUE', 'NAME'),
     EXTINF: media(`${DECIMAL}(?:,.*)?`),
     'EXT-X-BYTERANGE': media('\\d{1,15}(?:@\\d{1,15})?'),
     'EXT-X-DISCONTINUITY': media(),

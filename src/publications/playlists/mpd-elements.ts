@@ -116,9 +116,9 @@ const INTEGER = /^(?:0|[1-9]\d{0,14})$/;
 const TIME = /^(?:0|[1-9]\d{0,19})$/;
 /** A number of 32 bits: some players count in no more. */
 const UNSIGNED = /^(?:0|[1-9]\d{0,9})$/;
-export const POSITIVE = /^[1-9]\d{0,14}$/;
+const POSITIVE = /^[1-9]\d{0,14}$/;
 const BYTES = /^\d{1,15}-\d{1,15}$/;
-/** Values of attributes by which segments are counted and cut; players read others in several ways. */
+/** Values of attributes, of some elements alone, by which segments are counted and cut; players read others in several ways. */
 export const VALUES: Readonly<Record<string, RegExp>> = {
   contentType: /^(?:video|audio|text|image|application|font)$/,
   bandwidth: INTEGER,
@@ -132,6 +132,8 @@ export const VALUES: Readonly<Record<string, RegExp>> = {
   indexRange: BYTES,
   t: TIME,
   d: POSITIVE,
+  'SegmentList duration': POSITIVE,
+  'SegmentTemplate duration': POSITIVE,
   r: /^(?:-1|0|[1-9]\d{0,8})$/,
 };
 

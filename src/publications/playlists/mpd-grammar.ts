@@ -7,7 +7,6 @@ import {
   isOfMpeg,
   KNOWN_ATTRIBUTES,
   OPAQUE,
-  POSITIVE,
   REQUIRED,
   VALUES,
 } from './mpd-elements.ts';
@@ -196,11 +195,8 @@ function checkTarget({ name, attributes, start }: XmlElement, found: Report): vo
 function checkAttributes({ name, attributes, start }: XmlElement, grammar: ElementGrammar, found: Report): void {
   for (const [attribute, value] of attributes) {
     if (grammar.attributes.has(attribute)) {
-      if (
-        ODD_CHARACTER.test(value) ||
-        VALUES[attribute]?.test(value) === false ||
-        !isFitDuration(name, attribute, value)
-      ) {
+      const form = VALUES[attribute] ?? VALUES[`${name} ${attribute}`];
+      if (ODD_CHARACTER.test(value) || form?.test(value) === false) {
         found(start, `${attribute} of <${name}> has another value than it can have`);
       }
       const effect = PASSED_OVER_BY_SOME[attribute];
@@ -240,11 +236,6 @@ const REFERENCES: Readonly<Record<string, readonly string[]>> = {
   Initialization: ['sourceURL', 'range'],
   SegmentURL: ['media', 'mediaRange'],
 };
-
-/** Returns true unless the attribute is a duration of segments, and no number. */
-function isFitDuration(name: string, attribute: string, value: string): boolean {
-  return attribute !== 'duration' || !name.startsWith('Segment') || POSITIVE.test(value);
-}
 
 /** Attributes that say when the periods in an element end. */
 const ENDS: Readonly<Record<string, readonly string[]>> = { MPD: ['mediaPresentationDuration'], Period: ['duration'] };
