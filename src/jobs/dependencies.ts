@@ -56,6 +56,10 @@ export function isSigner(id: string): boolean {
   return id === SIGNER || id.startsWith(`${SIGNER}:`);
 }
 
+export function isBucket(kind: DependencyKind | undefined): boolean {
+  return kind === 'input_bucket' || kind === 'output_bucket';
+}
+
 /** Operations that write whole media to the scratch folder. */
 const PACKAGING: ReadonlySet<string> = new Set(['package', 'c2pa-package']);
 
@@ -108,7 +112,7 @@ export function causesOf({ dependencies, details }: AppError, needs: readonly st
   return dependencies.flatMap((kind): readonly string[] => {
     const ofKind = needs.filter((id) => dependencyOf(id)?.kind === kind);
     if (kind === 'input_folder') return ofKind;
-    if (kind !== 'input_bucket' && kind !== 'output_bucket') return ofKind.length > 0 ? ofKind : [idOf({ kind })];
+    if (!isBucket(kind)) return ofKind.length > 0 ? ofKind : [idOf({ kind })];
     return bucket === null ? ofKind : ofKind.filter((id) => dependencyOf(id)?.name === bucket);
   });
 }

@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import type { AppError } from '#errors/app-error.ts';
 import { HangWatch } from '#jobs/outages/hang-watch.ts';
 import { Outages } from '#jobs/outages/outages.ts';
 import { NO_LOG } from '../support/jobs/test-jobs.ts';
 
-test('inputs without progress are held up by what hangs, of which all is tried at once', async (t) => {
-  t.mock.timers.enable({ apis: ['setInterval'] });
-  const { promise: all, resolve: answer } = Promise.withResolvers<void>();
-  const tried: string[] = [];
+/** A watch of runs that need something and are silent. `answer` ends the probe of a kind; `held` has what runs were stopped by. */
+function watched(t: TestContext, runs: readonly (readonly [need: string, idleMs: number])[]) {
+  t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
+  const probes = new Map<string, PromiseWithResolvers<string | null>>();
+  const held: string[] = [];
   const outages = new Outages({
     probes: {
-      problemOf: async ({ kind }) => {
-        tried.push(kind);
-        if (tried.length === 3) answer();
-        await all;
-        return kind === 'scratch_folder' ? null : 'it hangs';
+      problemOf({ kind }) {
+        const answer = Promise.withResolvers<string | null>();
+        probes.set(kind, answer);
+        return answer.promise;
       },
       minPauseMs: () => 0,
     },
@@ -24,20 +24,57 @@ test('inputs without progress are held up by what hangs, of which all is tried a
     signers: () => null,
     changed: () => undefined,
   });
-  const held: (string | undefined)[] = [];
-  const { promise: end, resolve } = Promise.withResolvers<void>();
-  const runOf = (needs: readonly string[], idleMs = 6_000) => ({
-    ...{ lease: { needs }, idleMs, heldUpBy: null },
-    holdUp({ reason }: AppError) {
-      if (held.push(reason) === 2) resolve();
+  const made = runs.map(([need, idleMs]) => ({
+    ...{ lease: { needs: [need] }, idleMs, heldUpBy: null as AppError | null },
+    holdUp(error: AppError) {
+      this.heldUpBy = error;
+      held.push(`${need} ${error.reason}`);
     },
+  }));
+  const watch = new HangWatch(new Set(made), outages);
+  t.after(() => {
+    watch.stop();
+    outages.stop();
   });
-  const runs = [['scratch_folder', 'output_folder'], ['output_bucket:a'], ['scratch_folder']];
-  const watch = new HangWatch(new Set([...runs.map((needs) => runOf(needs)), runOf(['input_folder:b'], 0)]), outages);
-  t.mock.timers.tick(5_000);
-  await end;
-  assert.deepEqual(held, ['FOLDER_HANGS', 'S3_UNREACHABLE']);
-  assert.deepEqual(tried.sort(), ['output_bucket', 'output_folder', 'scratch_folder']);
-  watch.stop();
-  outages.stop();
+  const answer = async (kind: string, problem: string | null) => {
+    probes.get(kind)?.resolve(problem);
+    await new Promise(setImmediate);
+  };
+  return { outages, probes, held, answer };
+}
+
+test('inputs without progress are stopped by what hangs, each as soon as that is certain', async (t) => {
+  const { probes, held, answer } = watched(t, [
+    ['scratch_folder', 11_000],
+    ['output_bucket:a', 11_000],
+    ['output_folder', 11_000],
+    ['input_folder:b', 0],
+  ]);
+  t.mock.timers.tick(1_000);
+  assert.deepEqual([...probes.keys()].sort(), ['output_bucket', 'output_folder', 'scratch_folder']);
+  await answer('output_bucket', 'it hangs');
+  assert.deepEqual(held, ['output_bucket:a S3_UNREACHABLE']);
+  await answer('scratch_folder', null);
+  await answer('output_folder', 'it hangs');
+  assert.deepEqual(held, ['output_bucket:a S3_UNREACHABLE', 'output_folder FOLDER_HANGS']);
+});
+
+test('an input that made progress a moment ago is not stopped', async (t) => {
+  const { outages, held, answer } = watched(t, [['output_folder', 2_000]]);
+  t.mock.timers.tick(1_000);
+  await answer('output_folder', 'it is full');
+  assert.deepEqual([held, outages.list()], [[], []]);
+});
+
+test('nothing waits for a folder that has not answered yet, nor is begun, until it does', async (t) => {
+  const { outages, answer } = watched(t, [['output_folder', 2_000]]);
+  t.mock.timers.tick(1_000);
+  assert.deepEqual(outages.bounds([]).withoutDependencies, []);
+  t.mock.timers.tick(1_000);
+  assert.deepEqual(outages.bounds([]).withoutDependencies, ['output_folder']);
+  assert.deepEqual([outages.holdUp(['output_folder']), outages.holdUp(['scratch_folder'])], [true, false]);
+  assert.deepEqual(outages.list(), []);
+  await answer('output_folder', null);
+  assert.deepEqual(outages.bounds([]).withoutDependencies, []);
+  assert.equal(outages.holdUp(['output_folder']), false);
 });

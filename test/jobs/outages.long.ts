@@ -28,3 +28,24 @@ test('an input that makes no progress because a folder hangs is stopped, and wai
     [1, 2],
   );
 });
+
+test('inputs of a folder that does not answer leave their slots to others before that is certain', async (t) => {
+  const folder = temporaryFolder();
+  const [before, started, gate] = [join(folder, 'before'), join(folder, 'started'), join(folder, 'gate')];
+  const { promise: answer, resolve } = Promise.withResolvers<null>();
+  const jobs = await startedJobs(t, {
+    config: configFor(folder),
+    probes: { problemOf: () => answer, minPauseMs: () => 0 },
+  });
+  const { job_id: held } = await jobs.submit(
+    scripts([before, before].map((file) => `append ${file}; wait-for ${gate}`)),
+  );
+  await until(async () => (await linesOf(before)).length === 2);
+  const others = [started, started].map((file) => `append ${file}; wait-for ${gate}`);
+  const { job_id: other } = await jobs.submit({ ...scripts(others), operation: 'verify' });
+  await until(async () => (await linesOf(started)).length === 2);
+  assert.equal((await jobs.find(held))?.waiting_for, undefined);
+  resolve(null);
+  writeFileSync(gate, '');
+  assert.deepEqual([(await ended(jobs, held)).status, (await ended(jobs, other)).status], ['succeeded', 'succeeded']);
+});

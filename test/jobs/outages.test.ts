@@ -75,7 +75,7 @@ describe('an outage', () => {
   test('is logged with the name of the folder as it is configured', async () => {
     const [id, log] = [idOf({ kind: 'input_folder', name: '/media/in' }), keptLog()];
     const { outages } = outagesOf(new Set([id]), log);
-    await outages.hangOf(id);
+    outages.hangs(id, 'it is away');
     assert.deepEqual(
       log.lines.map(({ fields }) => (fields as { dependency?: string }).dependency),
       ['input_folder:/media/in'],
@@ -97,13 +97,14 @@ describe('an outage', () => {
     assert.deepEqual(outages.list(), []);
   });
 
-  test('begins where an input that makes no progress needs a bucket or folder of which a probe fails', async () => {
+  test('begins where a bucket or folder hangs, and only what may hang is asked for it', async () => {
     for (const [id, reason] of [
       ['output_bucket:media', 'S3_UNREACHABLE'],
       ['output_folder', 'FOLDER_HANGS'],
     ] as const) {
-      const { outages } = outagesOf(new Set([id]));
-      assert.equal((await outages.hangOf(id))?.reason, reason);
+      const { outages } = outagesOf(new Set([id, 'signer']));
+      assert.equal(await outages.hangProblemOf('signer'), null);
+      assert.equal(outages.hangs(id, (await outages.hangProblemOf(id)) ?? '').reason, reason);
       assert.deepEqual(outages.bounds([]).withoutDependencies, [id]);
       outages.stop();
     }

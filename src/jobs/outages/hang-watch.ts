@@ -1,9 +1,20 @@
 import type { AppError } from '#errors/app-error.ts';
+import { dependencyOf, isBucket } from '../dependencies.ts';
 import type { LeasedInput } from '../store/job-store.ts';
 import type { Outages } from './outages.ts';
 
 /** The time without progress after which the folders and buckets of an input are tried, in milliseconds. */
-const SILENCE_MS = 5_000;
+const SILENCE_MS = 1_000;
+
+/**
+ * The time without an answer after which inputs that need a folder or bucket leave their slots to others, in milliseconds. A process
+ * that tries a bucket loads the SDK first.
+ */
+const FOLDER_DOUBT_MS = 1_000;
+const BUCKET_DOUBT_MS = 3_000;
+
+/** The time without progress after which an input is stopped where its folder or bucket cannot be used, in milliseconds. */
+const STALL_MS = 5_000;
 
 /** A run that may hang. */
 interface WatchedRun {
@@ -17,41 +28,49 @@ interface WatchedRun {
 }
 
 /**
- * Stops inputs that make no progress because a folder or bucket hangs: a process in a dead network file system says nothing itself,
- * and one that waits for a silent server does so after minutes.
+ * Finds folders and buckets that hang, and stops the inputs that make no progress because of them: a process in a dead network file
+ * system says nothing itself, and one that waits for a silent server does so after minutes. Until that is certain, which takes as
+ * long as a slow server may need, others go on at their expense.
  */
 export class HangWatch {
   readonly #runs: ReadonlySet<WatchedRun>;
   readonly #outages: Outages;
   readonly #timer: NodeJS.Timeout;
-  #looking: Promise<void> | null = null;
+  /** Dependencies that are being tried, or were a moment ago. */
+  readonly #tried = new Set<string>();
 
   constructor(runs: ReadonlySet<WatchedRun>, outages: Outages) {
     this.#runs = runs;
     this.#outages = outages;
-    this.#timer = setInterval(() => {
-      this.#looking ??= this.#look().finally(() => {
-        this.#looking = null;
-      });
-    }, SILENCE_MS).unref();
+    this.#timer = setInterval(() => this.#look(), SILENCE_MS).unref();
   }
 
   stop(): void {
     clearInterval(this.#timer);
   }
 
-  /** Tries each dependency once, all at the same time: where several hang, each takes until its bound. */
-  async #look(): Promise<void> {
-    const silent = [...this.#runs].filter(isSilent);
-    const needs = [...new Set(silent.flatMap(({ lease }) => lease.needs))];
-    const errors = await Promise.all(needs.map((dependency) => this.#outages.hangOf(dependency)));
-    for (const run of silent.filter(isSilent)) {
-      const error = errors.find((each, index) => each !== null && run.lease.needs.includes(needs[index] ?? ''));
-      if (error != null) run.holdUp(error);
-    }
+  #look(): void {
+    const needs = new Set(this.#without(SILENCE_MS).flatMap(({ lease }) => lease.needs));
+    for (const dependency of needs) if (!this.#tried.has(dependency)) void this.#try(dependency);
   }
-}
 
-function isSilent({ idleMs, heldUpBy }: WatchedRun): boolean {
-  return idleMs > SILENCE_MS && heldUpBy === null;
+  async #try(dependency: string): Promise<void> {
+    this.#tried.add(dependency);
+    const doubtMs = isBucket(dependencyOf(dependency)?.kind) ? BUCKET_DOUBT_MS : FOLDER_DOUBT_MS;
+    const doubt = setTimeout(() => this.#outages.doubt(dependency), doubtMs).unref();
+    const problem = await this.#outages.hangProblemOf(dependency);
+    clearTimeout(doubt);
+    const stalled = this.#without(STALL_MS).filter(({ lease }) => lease.needs.includes(dependency));
+    if (problem !== null && stalled.length > 0) {
+      const error = this.#outages.hangs(dependency, problem);
+      for (const run of stalled) run.holdUp(error);
+    }
+    this.#outages.trust(dependency);
+    setTimeout(() => this.#tried.delete(dependency), STALL_MS).unref();
+  }
+
+  /** Returns the runs without progress for a time. */
+  #without(ms: number): readonly WatchedRun[] {
+    return [...this.#runs].filter(({ idleMs, heldUpBy }) => idleMs > ms && heldUpBy === null);
+  }
 }

@@ -3,7 +3,7 @@ import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import type { DependencyKind } from '#errors/entry.ts';
 import type { Log } from '#telemetry/logger.ts';
 import { OutageLog, type OutageTexts } from '#telemetry/outage-log.ts';
-import { causesOf, type DependencyProbes, dependencyOf, shownIdOf } from '../dependencies.ts';
+import { causesOf, type DependencyProbes, dependencyOf, isBucket, shownIdOf } from '../dependencies.ts';
 
 /** Pauses between probes of a dependency that is away. */
 const BACKOFF: Backoff = { firstMs: 1_000, maxMs: 60_000 };
@@ -70,6 +70,8 @@ export class Outages {
   readonly #open = new Map<string, OpenOutage>();
   /** Disks on which an input did not fit, and none has been written since. */
   readonly #unfit = new Set<string>();
+  /** Dependencies that have not answered for a while, and may yet. */
+  readonly #doubted = new Set<string>();
   #isStopped = false;
 
   constructor(options: OutagesOptions) {
@@ -98,21 +100,36 @@ export class Outages {
     return cause === undefined ? null : this.#begin(cause, error);
   }
 
-  /**
-   * Looks whether a folder or bucket hangs that an input needs which makes no progress. Returns its error where it cannot be used.
-   */
-  async hangOf(id: string): Promise<AppError | null> {
-    const dependency = dependencyOf(id);
-    if (dependency === null || !MAY_HANG.has(dependency.kind)) return null;
-    const problem = await this.#options.probes.problemOf(dependency);
-    if (problem === null) return null;
-    const { kind, name } = dependency;
-    const isBucket = BUCKETS.has(kind) && name !== undefined;
-    const error = isBucket
+  /** Returns the problem of a folder or bucket that an input needs which makes no progress; null where it can be used, and for others. */
+  async hangProblemOf(id: string): Promise<string | null> {
+    const kind = dependencyOf(id)?.kind;
+    return isBucket(kind) || FOLDERS.has(kind) ? await this.#problemOf(id) : null;
+  }
+
+  /** Begins the outage of a folder or bucket that hangs. Returns its error. */
+  hangs(id: string, problem: string): AppError {
+    const { kind, name } = dependencyOf(id) ?? {};
+    const error = isBucket(kind)
       ? new AppError('S3_UNREACHABLE', { address: `s3://${name}`, problem })
       : new AppError('FOLDER_HANGS', { problem });
     this.#begin(id, error);
     return error;
+  }
+
+  /** Leases nothing that needs a dependency until it is trusted again. */
+  doubt(dependency: string): void {
+    this.#doubted.add(dependency);
+    this.#options.changed();
+  }
+
+  /** Ends a doubt. */
+  trust(dependency: string): void {
+    if (this.#doubted.delete(dependency)) this.#options.changed();
+  }
+
+  /** Tells whether an input waits for what is in doubt, or soon ends because of what is away. */
+  holdUp(needs: readonly string[]): boolean {
+    return needs.some((dependency) => this.#doubted.has(dependency) || this.#open.get(dependency)?.allowed === 0);
   }
 
   /** Records that an input succeeded, and so used what it needs. */
@@ -138,7 +155,7 @@ export class Outages {
     readonly onlySigners: readonly string[] | null;
     readonly count: number;
   } {
-    const withoutDependencies: string[] = [];
+    const withoutDependencies = [...this.#doubted];
     let count = Number.POSITIVE_INFINITY;
     for (const { dependency, allowed } of this.#open.values()) {
       const free = allowed - running.filter((needs) => needs.includes(dependency)).length;
@@ -258,8 +275,7 @@ function openOutage(dependency: string, error: AppError, isDeclared: boolean): O
   return { dependency, error: data, sinceMs: Date.now(), allowed: 0, failures: 0, isDeclared, timer: undefined };
 }
 
-const BUCKETS: ReadonlySet<DependencyKind> = new Set(['input_bucket', 'output_bucket']);
-const MAY_HANG: ReadonlySet<DependencyKind> = new Set([...BUCKETS, 'input_folder', 'output_folder', 'scratch_folder']);
+const FOLDERS: ReadonlySet<DependencyKind | undefined> = new Set(['input_folder', 'output_folder', 'scratch_folder']);
 
 /** Tells whether an input did not fit only because of what others have reserved. */
 function fitsAlone({ details }: AppError): boolean {

@@ -29,7 +29,7 @@ export class Slots {
 
   /** The number of slots that are taken. */
   get taken(): number {
-    return [...this.#runs].filter(({ hasSlot }) => hasSlot).length;
+    return this.#holders.length;
   }
 
   get areFull(): boolean {
@@ -78,6 +78,11 @@ export class Slots {
     return waitingCallers.some((caller) => !running.has(caller)) ? this.extraRequest(requested) : null;
   }
 
+  /** The runs that have a slot: one that a dependency holds up uses no processor, and may do so for ever. */
+  get #holders(): readonly InputRun[] {
+    return [...this.#runs].filter(({ hasSlot, lease }) => hasSlot && !this.#outages.holdUp(lease.needs));
+  }
+
   /** Returns what may be leased while dependencies are away. */
   #outageBounds() {
     return this.#outages.bounds([...this.#runs].map(({ lease }) => lease.needs));
@@ -86,12 +91,11 @@ export class Slots {
   /** Returns the number of slots that each running job has. */
   #takenByJob(): ReadonlyMap<string, number> {
     const counts = new Map<string, number>();
-    for (const { lease, hasSlot } of this.#runs)
-      if (hasSlot) counts.set(lease.jobId, (counts.get(lease.jobId) ?? 0) + 1);
+    for (const { lease } of this.#holders) counts.set(lease.jobId, (counts.get(lease.jobId) ?? 0) + 1);
     return counts;
   }
 
   #runningCallers(): ReadonlySet<string> {
-    return new Set([...this.#runs].flatMap(({ lease, hasSlot }) => (hasSlot ? (lease.caller ?? []) : [])));
+    return new Set(this.#holders.flatMap(({ lease }) => lease.caller ?? []));
   }
 }
