@@ -9,7 +9,7 @@ export interface StoreState {
   /** The age of the oldest waiting input, in seconds; 0 where none waits. */
   readonly oldestWaitSeconds: number;
   readonly callbacksWaiting: number;
-  /** Queued inputs that need a dependency that is away for this node; kinds that are not are left out. */
+  /** Inputs that need a dependency that is away for this node, or wait for space on a disk alone; kinds without any are left out. */
   readonly inputsWaitingFor: Readonly<Partial<Record<DependencyKind, number>>>;
 }
 

@@ -82,7 +82,7 @@ export class Metrics {
   readonly #unfinished = this.#gauge('inputs', 'Inputs that have not ended, of all nodes.', ['state']);
   readonly #waiting = this.#gauge(
     'inputs_waiting',
-    'Queued inputs that wait for a dependency that is away for this node.',
+    'Inputs that wait for a dependency that is away for this node, or for space on a disk.',
     ['dependency'],
   );
   readonly #away = this.#gauge('dependency_away', 'Whether a dependency is away for this node: 1 or 0.', [

@@ -253,5 +253,6 @@ describe('inputs that meet an outage', () => {
     await waits(jobs, jobId);
     assert.equal((await ended(jobs, (await jobs.submit(scripts(['progress 1']))).job_id)).status, 'succeeded');
     assert.equal((await jobs.find(jobId))?.waiting_for?.[0]?.dependency, 'output_folder');
+    assert.deepEqual((await jobs.state()).inputsWaitingFor, { output_folder: 1 });
   });
 });

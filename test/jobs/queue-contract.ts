@@ -371,6 +371,7 @@ export function describeJobQueue(engineName: string, openEngine: (scope: Scope) 
         [['signer', 2]],
       );
       assert.equal(await engine.store.countNeeding(['signer']), 2);
+      assert.deepEqual(await engine.store.countWaiting(), [['signer', 1]]);
       const again = await leaseOne(engine);
       assert.deepEqual(
         [again?.inputIndex, again?.attempt, again?.transientFailures, again?.processExits],

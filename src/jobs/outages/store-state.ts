@@ -1,15 +1,18 @@
 import { ThrottledQuery } from '#concurrency/throttled-query.ts';
+import type { DependencyKind } from '#errors/entry.ts';
 import type { StoreState } from '#telemetry/metrics-state.ts';
 import { dependencyOf } from '../dependencies.ts';
 import type { JobStore, QueueState } from '../store/job-store.ts';
 import type { Outage } from './outages.ts';
+
+type WaitingCounts = Pick<JobStore, 'countNeeding' | 'countWaiting'>;
 
 /** Reads what metrics say of the store, by throttled queries. */
 export class StoreStateReader {
   readonly #queue: ThrottledQuery<QueueState>;
   readonly #waiting: ThrottledQuery<StoreState['inputsWaitingFor']>;
 
-  constructor(store: Pick<JobStore, 'queueState' | 'countNeeding'>, outages: () => readonly Outage[]) {
+  constructor(store: Pick<JobStore, 'queueState'> & WaitingCounts, outages: () => readonly Outage[]) {
     this.#queue = new ThrottledQuery(() => store.queueState());
     this.#waiting = new ThrottledQuery(() => countWaiting(outages(), store));
   }
@@ -28,15 +31,17 @@ export class StoreStateReader {
   }
 }
 
-/** Counts the queued inputs that need what is away, by its kind. */
-async function countWaiting(
-  outages: readonly Outage[],
-  store: Pick<JobStore, 'countNeeding'>,
-): Promise<StoreState['inputsWaitingFor']> {
+/** Counts the queued inputs that need what is away, and those that wait for something else, such as space on a disk, by its kind. */
+async function countWaiting(outages: readonly Outage[], store: WaitingCounts): Promise<StoreState['inputsWaitingFor']> {
   const ids = outages.map(({ dependency }) => dependency);
   const byKind = Map.groupBy(ids, (id) => dependencyOf(id)?.kind);
-  const counts = await Promise.all(
-    [...byKind].map(async ([kind, ofKind]) => (kind === undefined ? {} : { [kind]: await store.countNeeding(ofKind) })),
-  );
-  return Object.assign({}, ...counts) as StoreState['inputsWaitingFor'];
+  const needing = [...byKind].map(async ([kind, ofKind]) => [kind, await store.countNeeding(ofKind)] as const);
+  const others = (await store.countWaiting()).filter(([id]) => !ids.includes(id));
+  const counts: { [Kind in DependencyKind]?: number } = {};
+  for (const [kind, count] of [
+    ...(await Promise.all(needing)),
+    ...others.map(([id, waiting]) => [dependencyOf(id)?.kind, waiting] as const),
+  ])
+    if (kind !== undefined) counts[kind] = (counts[kind] ?? 0) + count;
+  return counts;
 }

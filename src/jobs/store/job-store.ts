@@ -146,6 +146,9 @@ export interface JobStore {
   /** Counts the queued inputs of all nodes that need one of the dependencies. */
   countNeeding(dependencies: readonly string[]): Promise<number>;
 
+  /** Counts the inputs of all nodes that wait, and have met what they wait for, by their dependency. */
+  countWaiting(): Promise<readonly (readonly [dependency: string, count: number])[]>;
+
   /** Returns the identities of unfinished jobs that are none of these. */
   identitiesBeside(identities: readonly string[]): Promise<readonly string[]>;
 

@@ -82,6 +82,18 @@ export async function countNeeding(db: Database, dependencies: readonly string[]
   return Number(count);
 }
 
+/** Implements `JobStore.countWaiting`. */
+export async function countWaiting(db: Database): Promise<readonly (readonly [dependency: string, count: number])[]> {
+  const waiting = await db
+    .selectFrom('inputs')
+    .select(({ fn }) => ['waiting_for as dependency', fn.countAll().as('count')])
+    // As the partial index says it.
+    .where(sql<boolean>`waiting_for is not null and status in ('queued', 'reserved')`)
+    .groupBy('waiting_for')
+    .execute();
+  return waiting.map(({ dependency, count }) => [dependency ?? '', Number(count)]);
+}
+
 /** Implements `JobStore.waitingInputs`. */
 export async function waitingInputs(
   db: Database,

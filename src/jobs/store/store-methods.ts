@@ -4,7 +4,7 @@ import { cancelJob, cancelledAmong, finishInputs, releaseInputs } from './finish
 import type { JobStore } from './job-store.ts';
 import { leaseInputs, recoverLeases, requestOfJob, startInputs } from './lease-inputs.ts';
 import { probeWrite, pruneJobs } from './maintenance.ts';
-import { countNeeding, identitiesBeside, recordWaiting, waitingInputs } from './needs.ts';
+import { countNeeding, countWaiting, identitiesBeside, recordWaiting, waitingInputs } from './needs.ts';
 import { pathsOfJob, releaseOutputPaths, reserveOutputPath } from './output-paths.ts';
 import { countQueued, queueState } from './queue-state.ts';
 import { findJob, finishedAmong, finishedInputs, listJobs, recentJobs, resultEntries } from './read-jobs.ts';
@@ -43,6 +43,7 @@ export const storeMethods: {
   countNeeding: read(countNeeding),
   countLeftOut: read(countLeftOut),
   countQueued: read(countQueued),
+  countWaiting: read(countWaiting),
   findByIdempotencyKey: read(findByIdempotencyKey),
   findFailedJobs: read(findFailedJobs),
   findJob: read(findJob),
