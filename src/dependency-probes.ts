@@ -4,9 +4,10 @@ import { FolderProbes } from '#bytes/folder-probe.ts';
 import type { Config } from '#config/config.ts';
 import { defaultIdentityOf } from '#config/identities.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { Dependency, DependencyProbes } from '#jobs/dependencies.ts';
+import { type Dependency, type DependencyProbes, idOf } from '#jobs/dependencies.ts';
 import { probeBuckets, probeInputBucket } from '#outputs/s3-tasks.ts';
 import type { Launcher } from '#processes/launcher.ts';
+import { connectionProblemOf } from '#provenance/bounded-post.ts';
 import { probeSigning } from '#provenance/probe-signing.ts';
 import type { Signers } from '#provenance/signers.ts';
 
@@ -33,6 +34,8 @@ export function createDependencyProbes(parts: Parts): DependencyProbes {
   const { input_resolvers: inputs, output_sinks: outputs, jobs } = config;
   const folders = new FolderProbes(launcher);
   const mounts = new Set((inputs.local.roots ?? []).filter(isMountPoint));
+  /** The times at which time-stamps were asked for, by the authorities. */
+  const stampedAtMs = new Map<string, number>();
 
   const use = async (dependency: Dependency): Promise<string | null> => {
     const { kind, name = '' } = dependency;
@@ -56,8 +59,14 @@ export function createDependencyProbes(parts: Parts): DependencyProbes {
       case 'operation':
         return null;
       case 'signer':
-      case 'time_stamp_authority':
         return problemOfSigning(dependency, parts);
+      case 'time_stamp_authority': {
+        // A connection costs nothing.
+        const problem = await problemOfConnections(dependency, parts);
+        if (problem !== null) return problem;
+        stampedAtMs.set(idOf(dependency), performance.now());
+        return problemOfSigning(dependency, parts);
+      }
     }
   };
   return {
@@ -70,20 +79,38 @@ export function createDependencyProbes(parts: Parts): DependencyProbes {
         return problem?.replace(/\.$/, '') ?? (error as Error).message;
       }
     },
-    minPauseMs: ({ kind }) => (kind === 'time_stamp_authority' ? TIME_STAMP_INTERVAL_MS : 0),
+    minPauseMs: (dependency) => {
+      const askedAtMs = stampedAtMs.get(idOf(dependency));
+      return askedAtMs === undefined ? 0 : Math.max(0, askedAtMs + TIME_STAMP_INTERVAL_MS - performance.now());
+    },
   };
 }
 
 /** Signs with an identity, with a time-stamp of its authorities where it is about those. */
-async function problemOfSigning({ kind, name }: Dependency, parts: Parts): Promise<string | null> {
+async function problemOfSigning(dependency: Dependency, parts: Parts): Promise<string | null> {
   const { config, signer, configNow = () => config } = parts;
   if (signer === undefined) return null;
+  const identity = dependency.name ?? defaultIdentityOf(configNow());
+  if (dependency.kind === 'signer') return problemOfStaples(signer, identity) ?? probeSigning(signer, identity);
+  return probeSigning(signer, identity, { ...authoritiesOf(dependency, parts), isRequired: true });
+}
+
+/** Returns why none of the authorities of an identity, or of those without their own, takes a connection. */
+async function problemOfConnections(dependency: Dependency, parts: Parts): Promise<string | null> {
+  const { urls, timeoutMs } = authoritiesOf(dependency, parts);
+  const problems = await Promise.all(
+    urls.map(async (url) => {
+      const problem = await connectionProblemOf(url, timeoutMs);
+      return problem === null ? null : `${new URL(url).host} ${problem}`;
+    }),
+  );
+  return problems.includes(null) ? null : problems.join('; ');
+}
+
+function authoritiesOf({ name }: Dependency, { config, configNow = () => config }: Parts) {
   const { signing } = configNow();
-  const identity = name ?? defaultIdentityOf({ signing });
-  if (kind === 'signer') return problemOfStaples(signer, identity) ?? probeSigning(signer, identity);
   const own = name === undefined ? undefined : signing.identities[name]?.tsa_url;
-  const urls = own ?? signing.tsa_url;
-  return probeSigning(signer, identity, { urls, timeoutMs: signing.tsa_timeout_ms, isRequired: true });
+  return { urls: own ?? signing.tsa_url, timeoutMs: signing.tsa_timeout_ms };
 }
 
 /** Returns why nothing is signed with the certificate of an identity: it is revoked, or lacks an OCSP response that is required. */

@@ -23,7 +23,7 @@ export interface DependencyProbes {
    * within a bound also where the dependency hangs.
    */
   problemOf(dependency: Dependency): Promise<string | null>;
-  /** Returns the least pause between two probes, in milliseconds. */
+  /** Returns the least pause before the next probe, in milliseconds. */
   minPauseMs(dependency: Dependency): number;
 }
 

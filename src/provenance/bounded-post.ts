@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
+import { connect } from 'node:net';
 import { isSystemError, problemOf } from '#errors/system-problem.ts';
 
 /** A request to an authority of certificates or time-stamps. */
@@ -34,6 +35,24 @@ export async function postBounded({ timeoutMs, ...request }: BoundedRequest): Pr
   } catch (error) {
     // An answer that stops midway ends in an error that does not say so.
     throw late.aborted ? new AuthorityProblem(`did not answer within ${timeoutMs} ms`) : error;
+  }
+}
+
+/**
+ * Connects to an authority without asking it for anything. Resolves with the problem, as the end of "The authority …"; with null where
+ * it takes connections.
+ */
+export async function connectionProblemOf(url: string, timeoutMs: number): Promise<string | null> {
+  const { hostname, port, protocol } = new URL(url);
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const socket = connect({ host, port: Number(port || (protocol === 'https:' ? 443 : 80)) });
+  try {
+    await once(socket, 'connect', { signal: AbortSignal.timeout(timeoutMs) });
+    return null;
+  } catch (error) {
+    return authorityProblem(error);
+  } finally {
+    socket.destroy();
   }
 }
 
