@@ -4,6 +4,7 @@ import { FolderProbes } from '#bytes/folder-probe.ts';
 import type { Config } from '#config/config.ts';
 import { defaultIdentityOf } from '#config/identities.ts';
 import { AppError } from '#errors/app-error.ts';
+import type { DependencyKind } from '#errors/entry.ts';
 import { type Dependency, type DependencyProbes, idOf } from '#jobs/dependencies.ts';
 import { probeBuckets, probeInputBucket } from '#outputs/s3-tasks.ts';
 import type { Launcher } from '#processes/launcher.ts';
@@ -34,6 +35,10 @@ export function createDependencyProbes(parts: Parts): DependencyProbes {
   const { input_resolvers: inputs, output_sinks: outputs, jobs } = config;
   const folders = new FolderProbes(launcher);
   const mounts = new Set((inputs.local.roots ?? []).filter(isMountPoint));
+  const servers: { readonly [Kind in DependencyKind]?: { readonly endpoint_url?: string } | undefined } = {
+    input_bucket: inputs.s3,
+    output_bucket: outputs.s3,
+  };
   /** The times at which time-stamps were asked for, by the authorities. */
   const stampedAtMs = new Map<string, number>();
 
@@ -82,6 +87,10 @@ export function createDependencyProbes(parts: Parts): DependencyProbes {
     minPauseMs: (dependency) => {
       const askedAtMs = stampedAtMs.get(idOf(dependency));
       return askedAtMs === undefined ? 0 : Math.max(0, askedAtMs + TIME_STAMP_INTERVAL_MS - performance.now());
+    },
+    hostOf: ({ kind }) => {
+      const url = servers[kind]?.endpoint_url;
+      return url === undefined ? undefined : new URL(url).host;
     },
   };
 }

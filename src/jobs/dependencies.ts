@@ -25,6 +25,8 @@ export interface DependencyProbes {
   problemOf(dependency: Dependency): Promise<string | null>;
   /** Returns the least pause before the next probe, in milliseconds. */
   minPauseMs(dependency: Dependency): number;
+  /** Returns the host of the endpoint that a dependency is reached at, where one is configured. */
+  hostOf?(dependency: Dependency): string | undefined;
 }
 
 /** Probes of commands, which do not wait for dependencies. */

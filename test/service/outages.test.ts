@@ -86,6 +86,8 @@ describe('inputs wait, and go on by themselves,', () => {
     const body = { inputs: [INPUT], output: { type: 's3', bucket } };
     const job = await service.submit('/v2/c2pa/audio', body);
     await assertWaits(service, job, `output_bucket:${bucket}`);
+    const [waiting] = (await service.lookUp(job)).waiting_for ?? [];
+    assert.match(waiting?.message ?? '', new RegExp(`The endpoint is ${new URL(proxy.endpoint).host}\\.`));
     const late = await fetch(`${service.base}/v2/sync/c2pa/audio`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },

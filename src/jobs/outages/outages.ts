@@ -26,6 +26,8 @@ const HAND_OVER_PAUSE_MS = 2_000;
 export interface Outage {
   readonly dependency: string;
   readonly error: AppErrorData;
+  /** The host of its endpoint, where one is configured. */
+  readonly host?: string | undefined;
   readonly sinceMs: number;
   /** Inputs that may try it at once; 0 until a probe succeeded. */
   readonly allowed: number;
@@ -227,7 +229,9 @@ export class Outages {
   #begin(dependency: string, error: AppError): Meeting {
     const known = this.#open.get(dependency);
     if (known === undefined || known.allowed > 1) {
-      const outage = openOutage(dependency, error, false);
+      const named = dependencyOf(dependency);
+      const host = named === null ? undefined : this.#options.probes.hostOf?.(named);
+      const outage = { ...openOutage(dependency, error, false), host };
       this.#open.set(dependency, outage);
       this.#goOn(outage, error.message);
     } else if (known.allowed > 0) {
@@ -259,7 +263,8 @@ export class Outages {
 
   /** Probes later, because a probe, or an input that went first, met a problem. */
   #goOn(outage: OpenOutage, problem: string): void {
-    this.#log.away(shownIdOf(outage.dependency), outage.error.reason, problem);
+    const { dependency, error, host } = outage;
+    this.#log.away(shownIdOf(dependency), error.reason, host === undefined ? problem : `${host}: ${problem}`);
     this.#probeLater(outage);
   }
 

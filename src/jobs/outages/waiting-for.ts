@@ -2,7 +2,7 @@ import type { Config } from '#config/config.ts';
 import type { WaitingFor } from '#contract/job.ts';
 import type { ListedJob } from '#contract/job-list.ts';
 import type { AwayDependency } from '#contract/service.ts';
-import { AppError } from '#errors/app-error.ts';
+import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import { DEPENDENCY_KINDS, type DependencyKind } from '#errors/entry.ts';
 import type { JobScope } from '../caller.ts';
 import { dependencyOf, shownIdOf, signingNeeds } from '../dependencies.ts';
@@ -47,25 +47,33 @@ function entryOf({ dependency, count, since, error }: WaitingInputs, outages: re
   const met = error ?? outage?.error;
   if (met === undefined) return null;
   const sinceMs = since ?? new Date(outage?.sinceMs ?? 0).toISOString();
-  const { message } = AppError.fromData(met);
   return {
     dependency: shownIdOf(dependency),
     reason: met.reason,
-    message: `${message} ${GOES_ON}`,
+    message: `${messageOf(met, outage?.host)} ${GOES_ON}`,
     since: sinceMs,
     inputs: count,
   };
 }
 
+/** Returns the message of an outage for admins. */
+function messageOf(error: AppErrorData, host: string | undefined): string {
+  const { message } = AppError.fromData(error);
+  return host === undefined ? message : `${message} The endpoint is ${host}.`;
+}
+
 /** Returns an outage as `/v2/health/ready` shows it. */
-export function awayDependencyOf({ dependency, error, sinceMs, allowed }: Outage, isAdmin: boolean): AwayDependency {
+export function awayDependencyOf(
+  { dependency, error, host, sinceMs, allowed }: Outage,
+  isAdmin: boolean,
+): AwayDependency {
   const kind = dependencyOf(dependency)?.kind ?? 'unknown';
   return {
     dependency: isAdmin ? shownIdOf(dependency) : kind,
     state: allowed > 0 ? 'returning' : 'away',
     since: new Date(sinceMs).toISOString(),
     reason: error.reason,
-    message: isAdmin || kind === 'unknown' ? AppError.fromData(error).message : PUBLIC_MESSAGES[kind],
+    message: isAdmin || kind === 'unknown' ? messageOf(error, host) : PUBLIC_MESSAGES[kind],
   };
 }
 
