@@ -72,9 +72,9 @@ test('nothing waits for a folder that has not answered yet, nor is begun, until 
   assert.deepEqual(outages.bounds([]).withoutDependencies, []);
   t.mock.timers.tick(1_000);
   assert.deepEqual(outages.bounds([]).withoutDependencies, ['output_folder']);
-  assert.deepEqual([outages.holdUp(['output_folder']), outages.holdUp(['scratch_folder'])], [true, false]);
+  assert.deepEqual([outages.holdsUp(['output_folder']), outages.holdsUp(['scratch_folder'])], [true, false]);
   assert.deepEqual(outages.list(), []);
   await answer('output_folder', null);
   assert.deepEqual(outages.bounds([]).withoutDependencies, []);
-  assert.equal(outages.holdUp(['output_folder']), false);
+  assert.equal(outages.holdsUp(['output_folder']), false);
 });

@@ -13,7 +13,10 @@ const SILENCE_MS = 1_000;
 const FOLDER_DOUBT_MS = 1_000;
 const BUCKET_DOUBT_MS = 3_000;
 
-/** The time without progress after which an input is stopped where its folder or bucket cannot be used, in milliseconds. */
+/**
+ * The time without progress after which an input is stopped where its folder or bucket cannot be used, and between two tries of one,
+ * in milliseconds.
+ */
 const STALL_MS = 5_000;
 
 /** A run that may hang. */
@@ -29,8 +32,8 @@ interface WatchedRun {
 
 /**
  * Finds folders and buckets that hang, and stops the inputs that make no progress because of them: a process in a dead network file
- * system says nothing itself, and one that waits for a silent server does so after minutes. Until that is certain, which takes as
- * long as a slow server may need, others go on at their expense.
+ * system says nothing itself, and one that waits for a silent server does so after minutes. That is certain after
+ * as long as a slow server may need. Until then their slots are free for others.
  */
 export class HangWatch {
   readonly #runs: ReadonlySet<WatchedRun>;

@@ -130,7 +130,7 @@ export class Outages {
   }
 
   /** Tells whether an input waits for what is in doubt, or soon ends because of what is away. */
-  holdUp(needs: readonly string[]): boolean {
+  holdsUp(needs: readonly string[]): boolean {
     return needs.some((dependency) => this.#doubted.has(dependency) || this.#open.get(dependency)?.allowed === 0);
   }
 

@@ -33,15 +33,16 @@ export class StoreStateReader {
 
 /** Counts the queued inputs that need what is away, and those that wait for something else, such as space on a disk, by its kind. */
 async function countWaiting(outages: readonly Outage[], store: WaitingCounts): Promise<StoreState['inputsWaitingFor']> {
-  const ids = outages.map(({ dependency }) => dependency);
-  const byKind = Map.groupBy(ids, (id) => dependencyOf(id)?.kind);
-  const needing = [...byKind].map(async ([kind, ofKind]) => [kind, await store.countNeeding(ofKind)] as const);
-  const others = (await store.countWaiting()).filter(([id]) => !ids.includes(id));
+  const away = outages.map(({ dependency }) => dependency);
+  const byKind = Map.groupBy(away, (id) => dependencyOf(id)?.kind);
+  const [waiting, ...needing] = await Promise.all([
+    store.countWaiting(),
+    ...[...byKind.values()].map(async (ids) => [ids[0] ?? '', await store.countNeeding(ids)] as const),
+  ]);
   const counts: { [Kind in DependencyKind]?: number } = {};
-  for (const [kind, count] of [
-    ...(await Promise.all(needing)),
-    ...others.map(([id, waiting]) => [dependencyOf(id)?.kind, waiting] as const),
-  ])
+  for (const [id, count] of [...needing, ...waiting.filter(([each]) => !away.includes(each))]) {
+    const { kind } = dependencyOf(id) ?? {};
     if (kind !== undefined) counts[kind] = (counts[kind] ?? 0) + count;
+  }
   return counts;
 }

@@ -78,9 +78,9 @@ export class Slots {
     return waitingCallers.some((caller) => !running.has(caller)) ? this.extraRequest(requested) : null;
   }
 
-  /** The runs that have a slot: one that a dependency holds up uses no processor, and may do so for ever. */
+  /** The runs that have a slot: an input that a dependency holds up needs no core, and may never end. */
   get #holders(): readonly InputRun[] {
-    return [...this.#runs].filter(({ hasSlot, lease }) => hasSlot && !this.#outages.holdUp(lease.needs));
+    return [...this.#runs].filter(({ hasSlot, lease }) => hasSlot && !this.#outages.holdsUp(lease.needs));
   }
 
   /** Returns what may be leased while dependencies are away. */
