@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { valueAt } from '#errors/assert.ts';
+import { p1363OfDer } from '#provenance/identity/signers/signature-forms.ts';
 import { SIGNING_ALGORITHMS } from '#provenance/signer.ts';
 import type { RunningService } from '../../scripts/running-service.ts';
+import { signDigest, startKeyService } from '../provenance/signers/key-service.ts';
 import { makeToken } from '../provenance/signers/softhsm.ts';
 import { until } from '../support/jobs/test-jobs.ts';
 import { testIdentity } from '../support/manifests/test-identity.ts';
 import { childrenOf, commandOf } from '../support/process-tree.ts';
 import { startPostgres } from '../support/servers/postgres-server.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
   assertHolds,
   assertSignedBy,
@@ -134,3 +138,26 @@ for (const [engine, settingsOf] of Object.entries(ENGINES)) {
     });
   });
 }
+
+test('inputs wait for a server that takes requests and answers none within 20 s', async (t) => {
+  const socketPath = join(temporaryFolder(), 'keys.sock');
+  const keys = await startKeyService(
+    async ({ body }) => {
+      const digest = Buffer.from(JSON.parse(`${body}`).digest, 'base64');
+      const signature = p1363OfDer(await signDigest(sport.privateKey, 'sha256', null, digest), 64);
+      return { status: 200, body: { signature: signature.toString('base64') } };
+    },
+    { socketPath },
+  );
+  const signer = { type: 'http', socket_path: socketPath, key: 'sport' };
+  const service = await started(t, new IdentityConfiguration({ sport: { identity: sport, signer } }));
+  keys.faults.push(...Array.from({ length: 100 }, () => 'hang' as const));
+  const jobId = await submitSounds(service, 'sport');
+  const [cause] = (await waitingFor(service, jobId)) ?? [];
+  keys.faults.length = 0;
+  assert.match(
+    `${cause?.message}`,
+    /the signing server at ".*keys\.sock" cannot be reached: it did not answer within 20 s/,
+  );
+  await assertSignedBy(service, jobId, sport);
+});

@@ -7,7 +7,7 @@ import type { DeviceAlgorithm, DeviceContext, DeviceKey, DeviceSettings } from '
 import { isSignatureOf } from './signature-forms.ts';
 
 /** Bounds the opening of a key, and each signature with its retries. */
-const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 20_000;
 
 /** The needs of a signer beside the settings of its key. */
 export interface OpeningContext {
