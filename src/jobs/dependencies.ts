@@ -53,11 +53,6 @@ export function dependencyOf(id: string): Dependency | null {
   return name === undefined ? { kind: known } : { kind: known, name: decodeURIComponent(name) };
 }
 
-/** Tells whether such a text names a signer. */
-export function isSigner(id: string): boolean {
-  return id === SIGNER || id.startsWith(`${SIGNER}:`);
-}
-
 export function isBucket(kind: DependencyKind | undefined): boolean {
   return kind === 'input_bucket' || kind === 'output_bucket';
 }

@@ -11,7 +11,7 @@ import { type NodeIdentities, signersOf } from './node-identities.ts';
 import { AbsentIdentities } from './outages/absent-identities.ts';
 import { HangWatch } from './outages/hang-watch.ts';
 import { type Outage, Outages } from './outages/outages.ts';
-import type { JobEngine, JobQueue, LeaseRequest } from './queue/job-queue.ts';
+import type { JobEngine, JobQueue } from './queue/job-queue.ts';
 import { failedEntry } from './result-entries.ts';
 import { OutputPathRegistries } from './scheduling/output-path-registry.ts';
 import { Persistence } from './scheduling/persistence.ts';
@@ -19,7 +19,14 @@ import { QueueCapacity } from './scheduling/queue-capacity.ts';
 import { RequestCache } from './scheduling/request-cache.ts';
 import { InputRun, InputRunner } from './scheduling/run-input.ts';
 import { type SlotBounds, Slots } from './scheduling/slots.ts';
-import type { FinishedInput, HandedIn, JobRequest, LeasedInput, ReleasedInput } from './store/job-store.ts';
+import type {
+  FinishedInput,
+  HandedIn,
+  JobRequest,
+  LeasedInput,
+  LeaseRequest,
+  ReleasedInput,
+} from './store/job-store.ts';
 
 /** The interval of renewing leases and looking for cancellations, in milliseconds. */
 const RENEWAL_INTERVAL_MS = 2_000;
