@@ -1,6 +1,5 @@
 import { statSync, writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
-import { dirname } from 'node:path';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { Config } from '#config/config.ts';
 import { writableFolders } from '#config/protected-paths.ts';
@@ -190,7 +189,6 @@ class InputWorker {
       progress: (bytesDone, bytesTotal) => track.report(bytesDone, bytesTotal),
       reached: (phase) => track.reached(phase),
       reserveOutputPath: async (destination) => {
-        if (dirname(destination) === order.unreservedFolder) return;
         await this.#ask((id) => ({ type: 'reserve-output-path', run, id, destination }));
       },
       confirmLease: async () => {
@@ -333,14 +331,7 @@ class InputTrack {
   }
 }
 
-function workOf({
-  inputJson,
-  outputJson,
-  paramsJson,
-  leased: _,
-  unreservedFolder: __,
-  ...order
-}: InputOrder): InputWork {
+function workOf({ inputJson, outputJson, paramsJson, leased: _, ...order }: InputOrder): InputWork {
   return { ...order, input: JSON.parse(inputJson), output: JSON.parse(outputJson), params: JSON.parse(paramsJson) };
 }
 

@@ -21,8 +21,6 @@ export interface InputOrder {
   readonly leased: boolean;
   /** True where it writes to the folder of outputs (`output_sinks.local.base_dir`). */
   readonly writesOutputFolder: boolean;
-  /** A folder that files may be written into without reserving them: messages between processes are dear. */
-  readonly unreservedFolder?: string;
 }
 
 /** Messages of the service process to an input worker, in JSON. `run` counts the runs of a worker, which has one at a time. */

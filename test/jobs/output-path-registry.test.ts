@@ -37,39 +37,6 @@ describe('the output path registry', () => {
     assert.equal(await registry.reserve('/out/folder2', 1), undefined);
   });
 
-  test('a folder that an output went to needs no reservations of inputs whose names keep their outputs apart', async () => {
-    const registry = await registryOf(['/in/a.wav', '/other/b.wav', '/in/b_c2pa.mp3']);
-    assert.equal(registry.unreservedFolder, undefined);
-    await registry.reserve('/out/a_c2pa.wav', 0);
-    assert.equal(registry.unreservedFolder, '/out');
-  });
-
-  test('every folder needs reservations where outputs may meet each other, or what the job reads', async () => {
-    const sameStems = await registryOf(['/in/a.wav', '/in/a.mp3']);
-    await sameStems.reserve('/out/a_c2pa.wav', 0);
-    assert.equal(sameStems.unreservedFolder, undefined);
-
-    for (const source of ['/out/b.wav', '/out/deeper/b.wav', '/out']) {
-      const besideSource = await registryOf(['/in/a.wav', source]);
-      await besideSource.reserve('/out/a_c2pa.wav', 0);
-      assert.equal(besideSource.unreservedFolder, undefined, source);
-    }
-    const besideParent = await registryOf(['/in/a.wav', '/in/b.wav'], {
-      parent: { type: 'file', source: { type: 'local_file_path', path: '/out/parent.wav' } },
-    });
-    await besideParent.reserve('/out/a_c2pa.wav', 0);
-    assert.equal(besideParent.unreservedFolder, undefined);
-
-    const named = await OutputPathRegistry.of({
-      inputs: [{ type: 'remote_file_url', url: 'https://example.com/a.wav' }],
-      params: null,
-      outputs: [],
-      retried: [],
-    });
-    await named.reserve('/out/a_c2pa.wav', 0);
-    assert.equal(named.unreservedFolder, undefined, 'the server may give it another name');
-  });
-
   test('a retry leaves the sources and outputs of the job that it retries alone', async () => {
     const job = {
       params: null,
@@ -85,7 +52,6 @@ describe('the output path registry', () => {
     assert.equal((await registry.reserve('/out/a_c2pa.wav', 0))?.reason, 'OUTPUT_TAKEN');
     assert.equal((await registry.reserve('/in/a.wav', 0))?.reason, 'OUTPUT_TOUCHES_SOURCE');
     assert.equal(await registry.reserve('/out/b_c2pa.wav', 0), undefined);
-    assert.equal(registry.unreservedFolder, undefined, 'its names may be those of earlier outputs');
   });
 
   test('a destination that is, holds or lies inside an input is refused', async () => {

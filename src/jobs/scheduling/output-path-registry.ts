@@ -6,8 +6,6 @@ import type { ApiInputRef } from '#contract/request.ts';
 import type { C2paParams } from '#contract/signing.ts';
 import type { VerifyParams } from '#contract/verify-request.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
-import { requestedName } from '#inputs/input-name.ts';
-import { stemOf } from '#outputs/output-path.ts';
 import { comparableS3Urls } from '#s3/s3-address.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { InputAttempt } from '../job.ts';
@@ -33,13 +31,10 @@ export class OutputPathRegistry {
 
   /** True when the job has a single input, so that no conflict with another one is possible. */
   readonly hasSingleInput: boolean;
-  readonly #areApart: boolean;
-  #unreservedFolder: string | undefined;
 
-  private constructor(sources: PathSet<string>, { inputs, retried }: JobPaths) {
+  private constructor(sources: PathSet<string>, { inputs }: JobPaths) {
     this.#sources = sources;
     this.hasSingleInput = inputs.length === 1;
-    this.#areApart = retried.length === 0 && areApart(inputs);
   }
 
   /**
@@ -72,23 +67,7 @@ export class OutputPathRegistry {
       if (owner !== inputIndex) return new AppError('OUTPUT_TAKEN', { path: destination }, { inputIndex }).toData();
     }
     this.#add(real, inputIndex);
-    if (this.#areApart && this.#unreservedFolder === undefined)
-      this.#unreservedFolder = this.#folderWithoutSources(destination, real);
     return undefined;
-  }
-
-  #folderWithoutSources(destination: string, real: string): string | undefined {
-    if (isAddress(destination)) return undefined;
-    const [source] = this.#sources.overlapping(dirname(real));
-    return source === undefined ? dirname(destination) : undefined;
-  }
-
-  /**
-   * The folder that all inputs of the job may write a file into without reserving it: an output went there, the job
-   * reads nothing there, and the names of its inputs keep its outputs apart. Undefined where none is known, or ever will.
-   */
-  get unreservedFolder(): string | undefined {
-    return this.#unreservedFolder;
   }
 
   /** Releases the paths of an input that committed nothing. */
@@ -141,12 +120,6 @@ async function comparablePath(path: string): Promise<string> {
   return realPathIfItAnswers(path).catch(() => path);
 }
 
-/** Returns true when the inputs are files whose outputs certainly have different names. */
-function areApart(inputs: readonly ApiInputRef[]): boolean {
-  if (inputs.some(({ type }) => type !== 'local_file_path')) return false;
-  return new Set(inputs.map((input, index) => stemOf(requestedName(input, index)))).size === inputs.length;
-}
-
 function isAddress(path: string): boolean {
   return !path.startsWith('/') && /^[a-z0-9]+:\/\//i.test(path);
 }
@@ -159,7 +132,6 @@ export class OutputPathRegistries {
   readonly #log: Log;
   readonly #isShared: boolean;
   readonly #byJob = new Map<string, Promise<OutputPathRegistry>>();
-  readonly #unreservedFolders = new Map<string, string>();
 
   /** `isShared`: other nodes may have inputs of the same jobs. */
   constructor(store: PathStore, log: Log, isShared: boolean) {
@@ -174,8 +146,6 @@ export class OutputPathRegistries {
     try {
       const registry = await this.#of(lease);
       const refusal = await registry.reserve(destination, inputIndex);
-      if (!this.#isShared && registry.unreservedFolder !== undefined)
-        this.#unreservedFolders.set(jobId, registry.unreservedFolder);
       if (refusal !== undefined || !this.#isShared || registry.hasSingleInput) return refusal;
       if (await this.#store.reserveOutputPath(lease, await comparablePath(destination))) return undefined;
       registry.release(inputIndex);
@@ -186,11 +156,6 @@ export class OutputPathRegistries {
       this.#log.error({ job_id: jobId, input_index: inputIndex, err: error }, 'a destination could not be checked');
       return (error instanceof AppError ? error : new AppError('INPUT_MET_BUG', { jobId, inputIndex })).toData();
     }
-  }
-
-  /** Returns the folder that an input of a job may write a file into without reserving it, as far as one is known. */
-  unreservedFolderOf(jobId: string): string | undefined {
-    return this.#unreservedFolders.get(jobId);
   }
 
   /** Releases the paths of an input that committed nothing, for other inputs. */
@@ -213,7 +178,6 @@ export class OutputPathRegistries {
   /** Forgets a job that has finished. */
   forget(jobId: string): void {
     this.#byJob.delete(jobId);
-    this.#unreservedFolders.delete(jobId);
   }
 
   #of(lease: LeasedInput): Promise<OutputPathRegistry> {

@@ -149,7 +149,6 @@ export class InputRunner {
     const { jobId, inputIndex, attempt, transientFailures, processExits, inputJson } = run.lease;
     const lease = { jobId, inputIndex, attempt, transientFailures, processExits, inputJson };
     const { signal } = run.abort;
-    const unreservedFolder = outputPaths.unreservedFolderOf(lease.jobId);
     return pool.run(
       {
         ...lease,
@@ -157,7 +156,6 @@ export class InputRunner {
         identity,
         leased: queue.isShared,
         writesOutputFolder: run.lease.needs.includes('output_folder'),
-        ...(unreservedFolder !== undefined && { unreservedFolder }),
       },
       {
         signal,
