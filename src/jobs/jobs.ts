@@ -44,7 +44,7 @@ import type {
   RecordedRequest,
   RetriedJob,
 } from './store/job-store.ts';
-import { Pruning, StoreProbe } from './store/maintenance.ts';
+import { Pruning } from './store/maintenance.ts';
 
 export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signer' | 'trust'> {
   readonly config: Config;
@@ -86,7 +86,6 @@ interface Engine {
   readonly listFeed: ListFeed;
   readonly callbackSender: CallbackSender;
   readonly storeState: StoreStateReader;
-  readonly probe: StoreProbe;
   readonly pruning: Pruning;
   closeStore(): Promise<void>;
 }
@@ -264,8 +263,7 @@ export class Jobs {
   /** Resolves with true when the store can be written, so that jobs can be accepted and their results recorded. */
   async healthy(): Promise<boolean> {
     if (this.#engine === null || this.#stopping) return false;
-    const { probe, scheduler } = this.#engine;
-    return scheduler.persistence.works && (await probe.works());
+    return await this.#engine.scheduler.writes.work();
   }
 
   /**
@@ -373,7 +371,6 @@ export class Jobs {
       scheduler,
       listFeed: new ListFeed(async (since, limit) => this.#asNow(await store.recentJobs(since, limit))),
       storeState: new StoreStateReader(store, () => scheduler.outages),
-      probe: new StoreProbe(() => store.probeWrite(), scheduler.persistence),
       pruning: new Pruning(store, config.jobs.retention_hours, log),
       closeStore: () => engine.close(),
     };

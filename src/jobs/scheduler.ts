@@ -14,11 +14,11 @@ import { type Outage, Outages } from './outages/outages.ts';
 import type { JobEngine, JobQueue } from './queue/job-queue.ts';
 import { failedEntry } from './result-entries.ts';
 import { OutputPathRegistries } from './scheduling/output-path-registry.ts';
-import { Persistence } from './scheduling/persistence.ts';
 import { QueueCapacity } from './scheduling/queue-capacity.ts';
 import { RequestCache } from './scheduling/request-cache.ts';
 import { InputRun, InputRunner } from './scheduling/run-input.ts';
 import { type SlotBounds, Slots } from './scheduling/slots.ts';
+import { StoreWrites } from './scheduling/store-writes.ts';
 import type {
   FinishedInput,
   HandedIn,
@@ -81,7 +81,7 @@ export interface SchedulerOptions extends SlotBounds {
 export class Scheduler {
   /** Counts waiting inputs, as far as this process knows. */
   readonly capacity: QueueCapacity;
-  readonly persistence: Persistence;
+  readonly writes: StoreWrites;
   readonly #options: SchedulerOptions;
   readonly #queue: JobQueue;
   readonly #requests: RequestCache;
@@ -113,7 +113,7 @@ export class Scheduler {
     this.#options = options;
     this.#queue = queue;
     this.capacity = new QueueCapacity(options.capacity, options.callers);
-    this.persistence = new Persistence(log, this.#stopping.signal);
+    this.writes = new StoreWrites(log, () => store.probeWrite(), this.#stopping.signal);
     this.#requests = new RequestCache((jobId) => store.requestOfJob(jobId));
     this.#outputPaths = new OutputPathRegistries(store, log, queue.isShared);
     const { identities: own, defaultIdentity, retriesOutages } = options;
@@ -233,7 +233,7 @@ export class Scheduler {
     const workEvents = this.#workEvents;
     this.#leases += 1;
     this.#requested += count;
-    const leased = await this.persistence.write(() => this.#queue.lease(request));
+    const leased = await this.writes.write(() => this.#queue.lease(request));
     this.#leases -= 1;
     this.#requested -= count;
     for (const report of leased?.finishedJobs ?? []) this.jobFinished(report);
@@ -270,7 +270,7 @@ export class Scheduler {
     run.awaitsSignature = false;
     // The slot is free before the end is committed, so that the start of the next input shares the commit.
     this.#freeSlot(run);
-    const handedIn = await this.persistence.write(() =>
+    const handedIn = await this.writes.write(() =>
       'reason' in end ? this.#queue.release([end]) : this.#queue.finish([end]),
     );
     this.#runs.delete(run);
@@ -293,7 +293,7 @@ export class Scheduler {
   }
 
   #requestOf(jobId: string): Promise<JobRequest | null | undefined> {
-    return this.persistence.write(() => this.#requests.of(jobId));
+    return this.writes.write(() => this.#requests.of(jobId));
   }
 
   /** Frees the slot of an input that waits for a signature. */
@@ -346,10 +346,10 @@ export class Scheduler {
       for (const lease of lost) this.#stopLost(lease);
       for (const jobId of cancelledJobs) for (const run of this.#runsOf(jobId)) run.cancel();
       if (!this.#queue.isShared) return;
-      this.persistence.succeeded();
+      this.writes.succeeded();
       await this.#recount.freshValue();
     } catch (error) {
-      this.persistence.failed(error, 'the heartbeat of this node could not be written');
+      this.writes.failed(error, 'the heartbeat of this node could not be written');
     }
   }
 
