@@ -26,7 +26,6 @@ import {
 } from './job.ts';
 import { JobIds } from './job-ids.ts';
 import { type NodeParts, nodeStateOf, readinessOf } from './node-state.ts';
-import { refuseBeyondOutages } from './outages/refuse-beyond-outages.ts';
 import { StoreStateReader } from './outages/store-state.ts';
 import { seenBy, withWaiting } from './outages/waiting-for.ts';
 import type { JobEngine } from './queue/job-queue.ts';
@@ -34,7 +33,6 @@ import { openSqliteEngine } from './queue/sqlite-queue.ts';
 import { reportFinished } from './report-finished.ts';
 import { outputPathsIn, type ResultEntry } from './result-entries.ts';
 import { Scheduler, type SchedulerOptions } from './scheduler.ts';
-import { requireValidIdentity } from './scheduling/require-valid-identity.ts';
 import type {
   FailureFilter,
   JobFilter,
@@ -138,21 +136,18 @@ export class Jobs {
   async submit(submission: Submission): Promise<SubmittedJob> {
     if (this.#stopping) throw new AppError('SERVICE_STOPPING', {});
     if (this.#options.config.jobs.role === 'worker') throw new AppError('NODE_TAKES_NO_JOBS', {});
-    const { store, scheduler, nodes } = this.#running();
+    const { store, scheduler } = this.#running();
     const config = this.#config;
     const identity = settledIdentity(submission, config);
     const needs = needsOf(submission, identity, config);
-    const { outages } = scheduler;
-    await refuseBeyondOutages(needs, { outages, store, capacity: config.worker.queue_capacity });
-    if (identity !== null) await requireValidIdentity(identity, this.#options.signer, nodes);
+    const { admission } = scheduler;
+    const reservation = await admission.admit({ caller: submission.caller ?? null, identity, needs });
     const jobId = this.#ids.next();
-    const { caller = null, request } = submission;
-    const reservation = scheduler.capacity.reserve(caller, request.inputs.length);
     let known: KnownJob | null | undefined;
     try {
       known = await store.submitJob({ ...submission, identity, jobId, queuedAt: new Date(), needs });
     } finally {
-      scheduler.capacity.settle(reservation, known === null);
+      admission.settle(reservation, known === null);
     }
     if (known === null) return { job_id: jobId, status: 'queued', replayed: false };
     return replayOf(known, submission.idempotency?.digest ?? '');
@@ -191,7 +186,7 @@ export class Jobs {
     const { store, scheduler } = this.#running();
     const cancel = await store.cancelJob(jobId, scope);
     if (cancel === null) return null;
-    scheduler.capacity.release(cancel.caller, cancel.inputCount);
+    scheduler.admission.release(cancel.caller, cancel.inputCount);
     if (cancel.finishedJob !== null) scheduler.jobFinished(cancel.finishedJob);
     const job = await this.find(jobId);
     return job === null ? null : { job, changed: cancel.changed };
@@ -329,7 +324,7 @@ export class Jobs {
       config: this.#config,
       identities: this.#options.signer,
       outages: scheduler?.outages ?? [],
-      waiting: scheduler?.capacity.waiting ?? 0,
+      waiting: scheduler?.admission.waiting ?? 0,
       running: scheduler?.running ?? 0,
       maxRunning: this.#maxRunningInputs,
       workerProcesses: pool?.size ?? 0,

@@ -13,8 +13,8 @@ import { HangWatch } from './outages/hang-watch.ts';
 import { type Outage, Outages } from './outages/outages.ts';
 import type { JobEngine, JobQueue } from './queue/job-queue.ts';
 import { failedEntry } from './result-entries.ts';
+import { Admission } from './scheduling/admission.ts';
 import { OutputPathRegistries } from './scheduling/output-path-registry.ts';
-import { QueueCapacity } from './scheduling/queue-capacity.ts';
 import { RequestCache } from './scheduling/request-cache.ts';
 import { InputRun, InputRunner } from './scheduling/run-input.ts';
 import { type SlotBounds, Slots } from './scheduling/slots.ts';
@@ -79,8 +79,7 @@ export interface SchedulerOptions extends SlotBounds {
  * memory can be rebuilt from the store.
  */
 export class Scheduler {
-  /** Counts waiting inputs, as far as this process knows. */
-  readonly capacity: QueueCapacity;
+  readonly admission: Admission;
   readonly writes: StoreWrites;
   readonly #options: SchedulerOptions;
   readonly #queue: JobQueue;
@@ -112,7 +111,6 @@ export class Scheduler {
     const { store, queue } = engine;
     this.#options = options;
     this.#queue = queue;
-    this.capacity = new QueueCapacity(options.capacity, options.callers);
     this.writes = new StoreWrites(log, () => store.probeWrite(), this.#stopping.signal);
     this.#requests = new RequestCache((jobId) => store.requestOfJob(jobId));
     this.#outputPaths = new OutputPathRegistries(store, log, queue.isShared);
@@ -131,7 +129,8 @@ export class Scheduler {
       : null;
     this.#slots = new Slots(options, this.#runs, this.#outages);
     this.#runner = new InputRunner({ ...options, outages: this.#outages, outputPaths: this.#outputPaths, queue });
-    this.#recount = new ThrottledQuery(() => this.capacity.recount(() => store.countQueued()));
+    this.admission = new Admission({ ...options, outages: () => this.outages, store, nodes: engine });
+    this.#recount = new ThrottledQuery(() => this.admission.recount());
   }
 
   /** Starts queued inputs, and looks for others from then on. Throws when the store cannot be used. */
@@ -224,7 +223,7 @@ export class Scheduler {
     if (this.#leases >= MAX_CONCURRENT_LEASES || this.#draining.signal.aborted) return;
     const slots = this.#slots;
     const request =
-      slots.nextRequest(this.#requested) ?? slots.requestForHeldUp(this.capacity.callers, this.#requested);
+      slots.nextRequest(this.#requested) ?? slots.requestForHeldUp(this.admission.callers, this.#requested);
     if (request !== null && filterOf(request) !== this.#exhausted) this.#track(this.#lease(request));
   }
 
@@ -259,7 +258,7 @@ export class Scheduler {
   #start(input: LeasedInput): void {
     const run = new InputRun(input);
     this.#runs.add(run);
-    this.capacity.release(input.caller, 1);
+    this.admission.release(input.caller, 1);
     if (this.#stopping.signal.aborted) run.abort.abort(this.#stopping.signal.reason);
     this.#awaitExtraSlot();
     this.#track(this.#runAndHandIn(run));
@@ -278,7 +277,7 @@ export class Scheduler {
     this.#fillSlots();
     this.#forgetIdleJob(run.lease.jobId);
     if (handedIn === undefined) return;
-    this.capacity.add(run.lease.caller, handedIn.queuedCount);
+    this.admission.add(run.lease.caller, handedIn.queuedCount);
     this.#handedIn(end, handedIn);
   }
 

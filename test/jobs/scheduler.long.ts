@@ -261,7 +261,7 @@ test('a caller with nothing running gets an extra worker at once, whether or not
     for (let turn = 0; turn < 10; turn += 1) await setImmediate();
     assert.deepEqual([scheduler.running, requests.length], [1, 1]);
     // As the queue does: before it is told that the submission is recorded.
-    scheduler.capacity.reserve(caller, 1);
+    await scheduler.admission.admit({ caller, identity: null, needs: [[]] });
     events.push({ type: 'work' });
   }
   for (let turn = 0; turn < 10; turn += 1) await setImmediate();
