@@ -2,21 +2,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import type { Log } from '#telemetry/logger.ts';
-import type { JobReport, RunReport } from '#telemetry/run-report.ts';
-import type { WorkerPool } from '#workers/worker-pool.ts';
-import type { DependencyProbes } from './dependencies.ts';
+import type { JobReport } from '#telemetry/run-report.ts';
 import { type InputAttempt, NO_PROGRESS, NOTHING_RUNNING, type RunningProgress, withProgress } from './job.ts';
-import { type NodeIdentities, signersOf } from './node-identities.ts';
+import { signersOf } from './node-identities.ts';
 import { AbsentIdentities } from './outages/absent-identities.ts';
 import { HangWatch } from './outages/hang-watch.ts';
-import { type Outage, Outages } from './outages/outages.ts';
+import { type Outage, Outages, type OutagesOptions } from './outages/outages.ts';
 import type { JobEngine, JobQueue } from './queue/job-queue.ts';
 import { failedEntry } from './result-entries.ts';
-import { Admission } from './scheduling/admission.ts';
+import { Admission, type AdmissionOptions } from './scheduling/admission.ts';
 import { OutputPathRegistries } from './scheduling/output-path-registry.ts';
 import { RequestCache } from './scheduling/request-cache.ts';
-import { InputRun, InputRunner } from './scheduling/run-input.ts';
+import { InputRun, InputRunner, type RunnerOptions } from './scheduling/run-input.ts';
 import { type SlotBounds, Slots } from './scheduling/slots.ts';
 import { StoreWrites } from './scheduling/store-writes.ts';
 import type {
@@ -47,25 +44,11 @@ const STALL_TIMEOUT_MS = 1_000;
 const MAX_GRACE_MS = 60_000;
 
 /** The environment of a scheduler. */
-export interface SchedulerOptions extends SlotBounds {
-  readonly pool: WorkerPool;
-  readonly log: Log;
-  /** Bound on waiting inputs (`worker.queue_capacity`). */
-  readonly capacity: number;
-  readonly probes: DependencyProbes;
-  /** Hours for which an input waits for a dependency that is away (`jobs.outage_hours`). */
-  readonly outageHours: number;
-  /** Returns the name of the identity that jobs of releases sign with that had one. */
-  readonly defaultIdentity: () => string;
-  /** The identities of this node; undefined where it signs nothing. */
-  readonly identities?: NodeIdentities | undefined;
-  /** Retries inputs that meet an outage as others that failed for a moment, instead of waiting. */
-  readonly retriesOutages: boolean;
-  /** Returns the callers that half of the capacity is reserved for (`auth.tokens`). */
-  readonly callers: () => readonly string[];
-  /** Removes the staged outputs of an attempt whose worker may be gone. Never rejects. */
-  readonly clearStagings: (attempt: InputAttempt) => Promise<void>;
-  readonly runEnded: (report: RunReport) => void;
+export interface SchedulerOptions
+  extends SlotBounds,
+    Pick<AdmissionOptions, 'capacity' | 'callers'>,
+    Omit<RunnerOptions, 'outages' | 'outputPaths' | 'queue'>,
+    Pick<OutagesOptions, 'probes' | 'outageHours'> {
   /** Called when the end of a job is committed that this process brought about. */
   readonly jobFinished: (report: JobReport) => void;
   /** Called when a job has finished in any process; for one that finished here perhaps as well. */

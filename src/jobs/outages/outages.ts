@@ -49,7 +49,7 @@ interface OpenOutage extends Outage {
   timer: NodeJS.Timeout | undefined;
 }
 
-interface OutagesOptions {
+export interface OutagesOptions {
   readonly probes: DependencyProbes;
   readonly log: Log;
   /** Hours for which an input waits for a dependency that is away (`jobs.outage_hours`). */

@@ -6,7 +6,7 @@ import type { Outage } from '../outages/outages.ts';
 import type { JobEngine } from '../queue/job-queue.ts';
 import type { JobStore } from '../store/job-store.ts';
 
-interface AdmissionOptions {
+export interface AdmissionOptions {
   /** Bound on waiting inputs (`worker.queue_capacity`): half of them may wait for what is away. */
   readonly capacity: number;
   /** Returns the callers that half of the capacity is reserved for (`auth.tokens`). */

@@ -64,7 +64,7 @@ export class InputRun {
   }
 }
 
-interface RunnerOptions {
+export interface RunnerOptions {
   readonly pool: WorkerPool;
   readonly log: Log;
   /** Removes the staged outputs of an attempt whose worker may be gone. Never rejects. */
@@ -72,7 +72,7 @@ interface RunnerOptions {
   readonly outputPaths: OutputPathRegistries;
   readonly queue: Pick<JobQueue, 'isShared' | 'mayCommit'>;
   readonly outages: Outages;
-  /** Retries outages a few times instead of waiting. */
+  /** Retries inputs that meet an outage as others that failed for a moment, instead of waiting. */
   readonly retriesOutages: boolean;
   /** Returns the name of the identity that jobs of releases sign with that had one. */
   readonly defaultIdentity: () => string;
