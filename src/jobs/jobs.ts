@@ -30,7 +30,6 @@ import { StoreStateReader } from './outages/store-state.ts';
 import { seenBy, withWaiting } from './outages/waiting-for.ts';
 import type { JobEngine } from './queue/job-queue.ts';
 import { openSqliteEngine } from './queue/sqlite-queue.ts';
-import { reportFinished } from './report-finished.ts';
 import { outputPathsIn, type ResultEntry } from './result-entries.ts';
 import { Scheduler, type SchedulerOptions } from './scheduler.ts';
 import type {
@@ -400,7 +399,7 @@ export class Jobs {
       jobFinishedElsewhere: notifyFinished,
       jobFinished: (report) => {
         notifyFinished(report.jobId);
-        reportFinished(report, { log, telemetry });
+        telemetry?.jobFinished(report);
       },
     };
   }

@@ -154,7 +154,10 @@ export class Scheduler {
 
   /** Reports a job that finished in this process. */
   jobFinished(report: JobReport): void {
-    this.#outputPaths.forget(report.jobId);
+    const { jobId, operation, caller, status, inputs, queuedAtMs, finishedAtMs } = report;
+    const ids = { job_id: jobId, ...(caller !== null && { caller }) };
+    this.#outputPaths.forget(jobId);
+    this.#options.log.info({ ...ids, operation, status, inputs, ms: finishedAtMs - queuedAtMs }, 'job ended');
     this.#options.jobFinished(report);
   }
 
