@@ -5,7 +5,7 @@ import { holdDataFolder } from '../data-folder.ts';
 import type { NodeIdentities } from '../node-identities.ts';
 import type { JobStore } from '../store/job-store.ts';
 import { openPostgres, type PostgresDatabase } from '../store/postgres/postgres-database.ts';
-import { postgresStoreMethods } from '../store/postgres/postgres-job-store.ts';
+import { type MethodOnDatabase, type StoreMethod, storeMethods } from '../store/store-methods.ts';
 import type { JobEngine } from './job-queue.ts';
 import { NodeRegistry, nodeSettings } from './node-registry.ts';
 import { PostgresQueue } from './postgres-queue.ts';
@@ -68,4 +68,15 @@ export async function openPostgresEngine(
     await database.close();
     throw error;
   }
+}
+
+/** Returns the methods of the store on PostgreSQL: each call is one read or one transaction. */
+function postgresStoreMethods(database: PostgresDatabase): Pick<JobStore, StoreMethod> {
+  const methods = Object.entries(storeMethods as Record<string, MethodOnDatabase<unknown[], unknown>>);
+  const bound = methods.map(([name, { access, run }]) => [
+    name,
+    (...args: unknown[]) =>
+      access === 'read' ? database.read((db) => run(db, ...args)) : database.transaction((db) => run(db, ...args)),
+  ]);
+  return Object.fromEntries(bound) as Pick<JobStore, StoreMethod>;
 }
