@@ -6,9 +6,8 @@ import type { InputId } from '../job-store.ts';
 import type { InputGroup } from '../queue-state.ts';
 import type { QueuedInput } from '../submit-job.ts';
 import type { Database } from '../tables.ts';
-import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { databaseError } from './database-error.ts';
-import type { PostgresDatabase } from './postgres-database.ts';
+import { ADVISORY_LOCKS, type PostgresDatabase } from './postgres-database.ts';
 
 const QUEUE = 'inputs';
 /** The schema of pg-boss, which creates and migrates it. */

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { DEFAULT_IDENTITY } from '#config/identities.ts';
 import { POSTGRES_NOW_MS } from '../dialect.ts';
 import type { Database } from '../tables.ts';
-import { ADVISORY_LOCKS } from './advisory-locks.ts';
+import { ADVISORY_LOCKS } from './postgres-database.ts';
 
 /** Settings that nodes compare when they start. */
 export interface NodeSettings {

@@ -5,9 +5,18 @@ import { AppError } from '#errors/app-error.ts';
 import { databaseTimeMs } from '../dialect.ts';
 import { type Migration, migrate, migrations, requireKnownVersion } from '../migrations.ts';
 import type { Database, Tables } from '../tables.ts';
-import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { databaseError, isConflict, isConnectionCut } from './database-error.ts';
 import { clientConfig, PostgresPool } from './postgres-pool.ts';
+
+/**
+ * The keys of the advisory locks, which serialize steps of nodes that start together. Advisory locks are shared by
+ * everything in a database, so these are in one place, and no two are alike.
+ */
+export const ADVISORY_LOCKS = {
+  migration: 7_235_512_094n,
+  queueCreation: 7_235_512_095n,
+  nodeRegistration: 7_235_512_096n,
+};
 
 /** Retries of a transaction that conflicts with others. */
 const TRANSACTION_RETRIES: RetryOptions = {
