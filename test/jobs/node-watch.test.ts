@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { NodeWatch } from '../../src/jobs/queue/node-watch.ts';
+import { NodeWatch } from '#jobs/queue/node-registry.ts';
 import { keptLog } from '../support/jobs/test-jobs.ts';
 
 const BEAT_MS = 2_000;
