@@ -25,8 +25,7 @@ import {
   withRunning,
 } from './job.ts';
 import { JobIds } from './job-ids.ts';
-import { type NodeParts, nodeStateOf, readinessOf } from './node-state.ts';
-import { StoreStateReader } from './outages/store-state.ts';
+import { type NodeParts, nodeStateOf, readinessOf, StoreStateReader } from './node-state.ts';
 import { seenBy, withWaiting } from './outages/waiting-for.ts';
 import type { JobEngine } from './queue/job-queue.ts';
 import { openSqliteEngine } from './queue/sqlite-queue.ts';
