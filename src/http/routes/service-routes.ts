@@ -12,9 +12,8 @@ import {
   trustLists,
 } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
-import { usableIdentities } from '#jobs/identities.ts';
+import { type NodeIdentities, shownIdentities, shownIdentity, usableIdentities } from '#jobs/identities.ts';
 import type { Jobs } from '#jobs/jobs.ts';
-import { type NodeIdentities, shownIdentities, shownIdentity } from '#jobs/node-identities.ts';
 import type { TrustSource } from '#provenance/trust-lists.ts';
 import type { Metrics } from '#telemetry/metrics.ts';
 import { SESSION_COOKIE } from '../hooks/access.ts';

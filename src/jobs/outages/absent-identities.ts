@@ -1,5 +1,5 @@
 import { dependencyOf, idOf, SIGNER } from '../dependencies.ts';
-import { absentError, awayError, type NodeIdentities } from '../node-identities.ts';
+import { absentError, awayError, type NodeIdentities } from '../identities.ts';
 import type { JobEngine } from '../queue/job-queue.ts';
 import type { JobStore } from '../store/job-store.ts';
 import type { Outage, Outages } from './outages.ts';

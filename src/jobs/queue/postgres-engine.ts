@@ -2,7 +2,7 @@ import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import type { Config } from '#config/config.ts';
 import type { Log } from '#telemetry/logger.ts';
 import { holdDataFolder } from '../data-folder.ts';
-import type { NodeIdentities } from '../node-identities.ts';
+import type { NodeIdentities } from '../identities.ts';
 import type { JobStore } from '../store/job-store.ts';
 import { openPostgres, type PostgresDatabase } from '../store/postgres/postgres-database.ts';
 import { type MethodOnDatabase, type StoreMethod, storeMethods } from '../store/store-methods.ts';

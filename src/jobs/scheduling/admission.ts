@@ -1,7 +1,7 @@
 import { FairCapacity } from '#concurrency/fair-capacity.ts';
 import { AppError } from '#errors/app-error.ts';
 import { dependencyOf } from '../dependencies.ts';
-import type { NodeIdentities } from '../node-identities.ts';
+import type { NodeIdentities } from '../identities.ts';
 import type { Outage } from '../outages/outages.ts';
 import type { JobEngine } from '../queue/job-queue.ts';
 import type { JobStore } from '../store/job-store.ts';

@@ -1,7 +1,7 @@
 import type { Config } from '#config/config.ts';
 import { configSchema } from '#config/config-schema.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { NodeIdentities } from '#jobs/node-identities.ts';
+import type { NodeIdentities } from '#jobs/identities.ts';
 import type { Signers } from '#provenance/signers.ts';
 import { describedIdentity } from './inert-signer.ts';
 
