@@ -1,5 +1,5 @@
 import { statfs } from 'node:fs/promises';
-import type { DiskSpace } from '#telemetry/metrics-state.ts';
+import type { DiskSpace } from '#telemetry/metrics.ts';
 
 const LOOK_INTERVAL_MS = 10_000;
 

@@ -5,7 +5,7 @@ import { defaultIdentityOf } from '#config/identities.ts';
 import type { Readiness } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Log } from '#telemetry/logger.ts';
-import type { NodeState, StoreState } from '#telemetry/metrics-state.ts';
+import type { NodeState, StoreState } from '#telemetry/metrics.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { WorkerPool, type WorkerPoolOptions } from '#workers/worker-pool.ts';
 import type { WorkerTimeouts } from '#workers/worker-process.ts';

@@ -3,7 +3,7 @@ import type { Config } from '#config/config.ts';
 import { RELEASE } from '#config/release.ts';
 import { INTERFACE_VERSION, type Readiness } from '#contract/service.ts';
 import type { DependencyKind } from '#errors/entry.ts';
-import type { NodeState, StoreState } from '#telemetry/metrics-state.ts';
+import type { NodeState, StoreState } from '#telemetry/metrics.ts';
 import { dependencyOf } from './dependencies.ts';
 import { type NodeIdentities, shownIdentities, usableIdentities } from './identities.ts';
 import type { Outage } from './outages/outages.ts';

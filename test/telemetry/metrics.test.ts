@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Metrics, type MetricsSources } from '#telemetry/metrics.ts';
-import type { StoreState } from '#telemetry/metrics-state.ts';
+import { Metrics, type MetricsSources, type StoreState } from '#telemetry/metrics.ts';
 import { phaseDurations } from '#telemetry/run-report.ts';
 import { IDLE_NODE } from '../support/jobs/test-telemetry.ts';
 import { jobReport, runReport } from './reports.ts';

@@ -1,5 +1,5 @@
 import type { ByteProgress } from '#operations/operation.ts';
-import type { OtherNode } from '#telemetry/metrics-state.ts';
+import type { OtherNode } from '#telemetry/metrics.ts';
 import type { JobReport } from '#telemetry/run-report.ts';
 import type { InputAttempt } from '../job.ts';
 import type {

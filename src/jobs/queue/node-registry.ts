@@ -6,7 +6,7 @@ import { defaultIdentityOf } from '#config/identities.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { IdentityDescription } from '#provenance/signing-identity.ts';
 import type { Log } from '#telemetry/logger.ts';
-import type { OtherNode } from '#telemetry/metrics-state.ts';
+import type { OtherNode } from '#telemetry/metrics.ts';
 import {
   identitiesIn,
   type NamedIdentity,

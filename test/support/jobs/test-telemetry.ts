@@ -1,6 +1,6 @@
 import type { Jobs } from '#jobs/jobs.ts';
 import { operations } from '#operations/registry.ts';
-import type { NodeState } from '#telemetry/metrics-state.ts';
+import type { NodeState } from '#telemetry/metrics.ts';
 import { Telemetry, type Tracing } from '#telemetry/telemetry.ts';
 
 /** A node on which nothing happens. */
