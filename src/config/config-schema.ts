@@ -4,8 +4,7 @@ import { domainToASCII } from 'node:url';
 import { z } from 'zod';
 import { identityName } from '#contract/identity-name.ts';
 import { isBucketName, isNetwork, LINK_LOCAL_AND_METADATA, parseBindAddress } from './addresses.ts';
-import { callerName, path, timeoutMs, url } from './schema-values.ts';
-import { signing } from './signing-schema.ts';
+import { callerName, path, signing, timeoutMs, url } from './signing-schema.ts';
 
 const SHA256 = /^[0-9a-fA-F]{64}$/;
 const SHA256_PREFIX = 'sha256:';
