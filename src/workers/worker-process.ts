@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Config } from '#config/config.ts';
-import { writableFolders } from '#config/protected-paths.ts';
-import { withoutSecrets } from '#config/without-secrets.ts';
+import { withoutSecrets, writableFolders } from '#config/protected-paths.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import { Child, type Exit, MALFORMED } from '#processes/child.ts';
 import type { Launcher } from '#processes/launcher.ts';

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { loadConfig } from '#config/load-config.ts';
-import { protectedPaths, recordsDirOf, secretPaths } from '#config/protected-paths.ts';
-import { withoutSecrets } from '#config/without-secrets.ts';
+import { protectedPaths, recordsDirOf, secretPaths, withoutSecrets } from '#config/protected-paths.ts';
 
 const identity = {
   SERVICE__SIGNING__CERTIFICATE_PATH: 'keys/chain.pem',
