@@ -8,7 +8,7 @@ import { wholeNumber } from '#contract/whole-number.ts';
 import { InputBrowser } from '#inputs/input-browser.ts';
 import { goneSignal } from '../hooks/responses.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
-import { cursorAfter, keyOfCursor } from './cursors.ts';
+import { cursorAfter, keyOfCursor } from './job-routes.ts';
 
 const MAX_ENTRIES_PER_PAGE = 1000;
 const ENTRIES_PER_PAGE = 200;

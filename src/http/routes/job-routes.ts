@@ -8,7 +8,6 @@ import { type JobSnapshot, jobJson } from '#jobs/job.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import { operationNamed } from '#operations/registry.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
-import { cursorAfter, keyOfCursor } from './cursors.ts';
 
 /** Every identifier that this service gives out looks like this; anything else need not be looked up. */
 const JOB_ID = /^[A-Za-z0-9_-]{1,64}$/;
@@ -141,4 +140,20 @@ function addList(app: FastifyInstance, jobs: ListedJobs): void {
 /** Answers with a job as it is now. */
 export function sendJob(reply: FastifyReply, job: JobSnapshot): FastifyReply {
   return reply.type('application/json; charset=utf-8').send(jobJson(job));
+}
+
+/** Returns the cursor of the page after an entry. It is encoded because callers must not build cursors themselves. */
+export function cursorAfter(key: string): string {
+  return Buffer.from(key).toString('base64url');
+}
+
+/** Returns the entry that a cursor stands for. Throws `REQUEST_INVALID` for one that `cursorAfter` did not make of such a key. */
+export function keyOfCursor(cursor: string, isKey: (key: string) => boolean = () => true): string {
+  const key = Buffer.from(cursor, 'base64url').toString();
+  if (cursorAfter(key) === cursor && isKey(key)) return key;
+  throw new AppError(
+    'REQUEST_INVALID',
+    { field: 'cursor', problem: 'is none that this service gave out. Give a next_cursor as it is, or none' },
+    { field: 'cursor' },
+  );
 }
