@@ -300,9 +300,12 @@ function identityNames({ identities }: Signing): string[] {
   return names.length === 0 ? ['default'] : names;
 }
 
-/** The JSON schema of one key, as far as it tells what a text stands for. */
+/** The JSON schema of one key, as far as it tells types and bounds. */
 export interface KeySchema {
   readonly type?: string;
+  readonly enum?: readonly string[];
+  readonly minimum?: number;
+  readonly maximum?: number;
   readonly anyOf?: readonly KeySchema[];
   readonly oneOf?: readonly KeySchema[];
   readonly properties?: Readonly<Record<string, KeySchema>>;

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { keySchemas, RECORDS, schemaOf } from './config-schema.ts';
+import { type KeySchema, keySchemas, RECORDS, schemaOf } from './config-schema.ts';
 
 const TOML = new URL('../../config/service.toml', import.meta.url);
 
@@ -7,19 +7,6 @@ const TOML = new URL('../../config/service.toml', import.meta.url);
 const KEY_LINE = /^#(?<isUnset> unset(?: \((?<unset>.*?)\))?: )?(?<key>[a-z][a-z0-9_.]*) = (?<value>.*)$/;
 /** A section, or an example of one whose name is the operator's: `#[signing.identities.news]`. */
 const SECTION_LINE = /^#?\[(?<section>[a-z_.]+)\]$/;
-
-/** The part of a JSON schema that bounds one key. */
-interface KeySchema {
-  readonly type?: string;
-  readonly enum?: readonly string[];
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly properties?: Readonly<Record<string, KeySchema>>;
-  readonly additionalProperties?: KeySchema | boolean;
-  readonly items?: KeySchema;
-  readonly anyOf?: readonly KeySchema[];
-  readonly oneOf?: readonly KeySchema[];
-}
 
 /** A key of the configuration as people read of it. */
 export interface KeyDescription {
@@ -38,7 +25,7 @@ export interface KeyDescription {
 
 /** Returns all keys in the order of config/service.toml (meanings, examples), with types and bounds from the schema. */
 export function describeKeys(toml = readFileSync(TOML, 'utf8')): readonly KeyDescription[] {
-  const schema = keySchemas() as KeySchema;
+  const schema = keySchemas();
   const keys: KeyDescription[] = [];
   let section = '';
   let comment: string[] = [];
