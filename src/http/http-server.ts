@@ -5,10 +5,8 @@ import { isLoopback, parseBindAddress } from '#config/addresses.ts';
 import type { Config } from '#config/config.ts';
 import { validate, validateInSlices } from '#contract/validate.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { NodeIdentities } from '#jobs/identities.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import type { Operation, RequestContext } from '#operations/operation.ts';
-import type { TrustSource } from '#provenance/trust-lists.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { guardHosts, identifyCallers } from './hooks/access.ts';
@@ -29,17 +27,7 @@ import { addInputRoute } from './routes/input-routes.ts';
 import { addJobRoutes } from './routes/job-routes.ts';
 import { addOutputRoutes } from './routes/output-routes.ts';
 import { addRetryRoutes } from './routes/retry-routes.ts';
-import {
-  addConfigurationRoute,
-  addHealthRoute,
-  addMetrics,
-  addReadinessRoute,
-  addReloadRoute,
-  addSessionRoutes,
-  addTrustListsRoute,
-  addWatermarkRoutes,
-  type Reload,
-} from './routes/service-routes.ts';
+import { addMetrics, addServiceRoutes, type ServiceRouteParts } from './routes/service-routes.ts';
 import { addOperationRoutes } from './routes/submission-routes.ts';
 
 /** A request must have arrived whole within this time; a slow sender holds a connection no longer. */
@@ -56,26 +44,9 @@ const CLOSE_GRACE_MS = 2_000;
 const MAX_PARAM_LENGTH = 16_384;
 
 /** The part of the jobs that the routes use. Starting and stopping them is the caller's business. */
-export type JobService = Pick<
-  Jobs,
-  | 'submit'
-  | 'recall'
-  | 'find'
-  | 'findRetried'
-  | 'findFailed'
-  | 'countLeftOut'
-  | 'findRequest'
-  | 'whenFinished'
-  | 'cancel'
-  | 'list'
-  | 'events'
-  | 'changes'
-  | 'outputPathsOf'
-  | 'healthy'
-  | 'readiness'
->;
+export type JobService = Omit<Jobs, 'start' | 'stop' | 'identitiesChanged' | 'state' | 'nodeState'>;
 
-interface HttpServerParts {
+interface HttpServerParts extends Omit<ServiceRouteParts, 'configNow'> {
   readonly config: Config;
   /** Returns the configuration in force, where a reload may replace keys of it. */
   readonly configNow?: () => Config;
@@ -87,10 +58,6 @@ interface HttpServerParts {
   readonly logger: FastifyBaseLogger;
   /** The log for what the deployment is at fault for; limits repeats. */
   readonly log: Log;
-  /** The signing identities of this node; none where it only takes jobs. */
-  readonly identities?: NodeIdentities;
-  readonly trust: TrustSource;
-  readonly reload: Reload;
 }
 
 /**
@@ -122,13 +89,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
   addEventRoutes(app, { jobs, closing, responseBuffers, callers });
   addOutputRoutes(app, { jobs, config });
   addInputRoute(app, config);
-  addSessionRoutes(app, configNow);
-  addHealthRoute(app, jobs);
-  addReadinessRoute(app, jobs);
-  addConfigurationRoute(app, configNow, parts.identities ?? null);
-  addReloadRoute(app, parts.reload);
-  addTrustListsRoute(app, parts.trust);
-  addWatermarkRoutes(app);
+  addServiceRoutes(app, { ...parts, configNow });
   if (config.server.docs) addDocuments(app);
   await addConsole(app);
   warnWhereOpen(config, logger);

@@ -19,8 +19,32 @@ import type { Metrics } from '#telemetry/metrics.ts';
 import { SESSION_COOKIE } from '../hooks/access.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
 
+export interface ServiceRouteParts {
+  readonly jobs: Pick<Jobs, 'healthy' | 'readiness'>;
+  /** Returns the configuration in force. */
+  readonly configNow: () => Config;
+  /** The signing identities of this node; none where it only takes jobs. */
+  readonly identities?: NodeIdentities;
+  readonly trust: TrustSource;
+  readonly reload: Reload;
+}
+
+/** Adds the routes about the service itself, apart from its metrics. */
+export function addServiceRoutes(app: FastifyInstance, parts: ServiceRouteParts): void {
+  const { jobs, configNow, identities = null, trust, reload } = parts;
+  addSessionRoute(app, configNow);
+  addLoginRoute(app);
+  addLogoutRoute(app);
+  addHealthRoute(app, jobs);
+  addReadinessRoute(app, jobs);
+  addConfigurationRoute(app, configNow, identities);
+  addReloadRoute(app, reload);
+  addTrustListsRoute(app, trust);
+  addWatermarkRoutes(app);
+}
+
 /** Adds the health probe. */
-export function addHealthRoute(app: FastifyInstance, jobs: Pick<Jobs, 'healthy' | 'readiness'>): void {
+function addHealthRoute(app: FastifyInstance, jobs: Pick<Jobs, 'healthy' | 'readiness'>): void {
   app.route({
     method: 'GET',
     url: '/v2/health',
@@ -47,7 +71,7 @@ export function addHealthRoute(app: FastifyInstance, jobs: Pick<Jobs, 'healthy' 
 }
 
 /** Adds the detail beside the health probe. Without the token of an admin it tells nothing that nobody else may know. */
-export function addReadinessRoute(app: FastifyInstance, jobs: Pick<Jobs, 'healthy' | 'readiness'>): void {
+function addReadinessRoute(app: FastifyInstance, jobs: Pick<Jobs, 'healthy' | 'readiness'>): void {
   app.route({
     method: 'GET',
     url: '/v2/health/ready',
@@ -77,11 +101,7 @@ export function addReadinessRoute(app: FastifyInstance, jobs: Pick<Jobs, 'health
 }
 
 /** Adds the configuration in force, for admins. */
-export function addConfigurationRoute(
-  app: FastifyInstance,
-  configNow: () => Config,
-  identities: NodeIdentities | null,
-): void {
+function addConfigurationRoute(app: FastifyInstance, configNow: () => Config, identities: NodeIdentities | null): void {
   app.route({
     method: 'GET',
     url: '/v2/configuration',
@@ -110,7 +130,7 @@ function identitiesInForce(own: NodeIdentities, config: Config): Pick<ShownConfi
 }
 
 /** Adds the reload of the configuration, for admins. */
-export function addReloadRoute(app: FastifyInstance, reload: Reload): void {
+function addReloadRoute(app: FastifyInstance, reload: Reload): void {
   const answer = async ({ caller }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     if (!caller.isAdmin) throw new AppError('ADMIN_NEEDED', {});
     return await reply.send(await reload({ caller: caller.name }));
@@ -139,7 +159,7 @@ export function addReloadRoute(app: FastifyInstance, reload: Reload): void {
 export type Reload = (by: { readonly caller: string | null }) => Promise<ReloadResponse>;
 
 /** Adds the trust lists, so that a browser judges signers as this service does. */
-export function addTrustListsRoute(app: FastifyInstance, trust: TrustSource): void {
+function addTrustListsRoute(app: FastifyInstance, trust: TrustSource): void {
   app.route({
     method: 'GET',
     url: '/v2/trust-lists',
@@ -172,7 +192,7 @@ const comingSoon = {
 };
 
 /** Adds the two routes that are reserved for watermarking. */
-export function addWatermarkRoutes(app: FastifyInstance): void {
+function addWatermarkRoutes(app: FastifyInstance): void {
   app.route({
     method: 'POST',
     url: '/v2/watermark',
@@ -252,13 +272,6 @@ const session = z
     examples: [{ login_required: true, caller: 'newsroom', admin: false, identities: ['news', 'sport'] }],
   });
 
-/** Adds login and logout for browsers: the token is kept in a cookie that no script can read. */
-export function addSessionRoutes(app: FastifyInstance, configNow: () => Config): void {
-  addSessionRoute(app, configNow);
-  addLoginRoute(app);
-  addLogoutRoute(app);
-}
-
 function addSessionRoute(app: FastifyInstance, configNow: () => Config): void {
   app.route({
     method: 'GET',
@@ -278,6 +291,7 @@ function addSessionRoute(app: FastifyInstance, configNow: () => Config): void {
   });
 }
 
+/** Adds the login of browsers: the token is kept in a cookie that no script can read. */
 function addLoginRoute(app: FastifyInstance): void {
   app.route<{ Body: z.infer<typeof login> }>({
     method: 'POST',
