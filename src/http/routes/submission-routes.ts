@@ -8,7 +8,7 @@ import { AppError } from '#errors/app-error.ts';
 import { admitCallback } from '#jobs/callback-sender.ts';
 import type { Caller } from '#jobs/caller.ts';
 import { scopeOf } from '#jobs/caller.ts';
-import type { IdempotencyKey, RetriedInputs, SubmittedJob } from '#jobs/job.ts';
+import type { IdempotencyKey, Submission, SubmittedJob } from '#jobs/job.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import type { Operation, OperationRequest, RequestContext } from '#operations/operation.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
@@ -126,16 +126,9 @@ interface SubmissionContext extends Pick<Submitted, 'sync' | 'gone'> {
 }
 
 /** A submission that is to become a job. */
-interface AskedJob {
+interface AskedJob extends Pick<Submission, 'idempotency' | 'caller' | 'identity' | 'retriedFrom' | 'retriedInputs'> {
   readonly operation: Operation;
   readonly request: OperationRequest;
-  readonly idempotency: IdempotencyKey | null;
-  /** The name that the job is recorded under. */
-  readonly caller: string | null;
-  /** The identity that a retry keeps. */
-  readonly identity?: string | null;
-  readonly retriedFrom?: string;
-  readonly retriedInputs?: RetriedInputs;
 }
 
 /** The headers of an answer that has a job. */
@@ -156,7 +149,7 @@ export async function acceptJob(
   { request, reply, sync, gone }: Submitted,
 ): Promise<JobResponse> {
   const traceParent = traceSubmission(request, reply, submissions.telemetry);
-  const known = await recallJob(asked.idempotency, submissions, reply);
+  const known = await recallJob(asked.idempotency ?? null, submissions, reply);
   if (known !== null) return known;
   const job = await submitJob(asked, submissions, { log: request.log, sync, gone, traceParent });
   if (job.replayed) return replayed(reply, job);
@@ -170,23 +163,18 @@ export async function submitJob(
   { jobs, configNow, checkAssertions, telemetry }: Submissions,
   { log, sync, gone, traceParent }: SubmissionContext,
 ): Promise<SubmittedJob> {
-  const { operation, request: body, idempotency, caller, identity, retriedFrom, retriedInputs } = asked;
+  const { operation, request: body, caller = null, retriedFrom } = asked;
   const config = configNow();
   if (body.callback_url) admitCallback(body.callback_url, config);
   await operation.validateRequest(body, { config, checkAssertions, signal: gone });
   const job = await jobs.submit({
+    ...asked,
     operation: operation.name,
-    request: body,
     sync,
     clientReference: body.client_reference,
     labels: body.labels,
-    identity,
-    retriedFrom,
-    retriedInputs,
     callbackUrl: body.callback_url,
-    idempotency,
     traceParent,
-    caller,
   });
   if (job.replayed) return job;
   telemetry.metrics.jobSubmitted(operation.name, sync ? 'sync' : 'async', caller);
