@@ -7,7 +7,7 @@ import { AppError } from '#errors/app-error.ts';
 import { scopeOf } from '#jobs/caller.ts';
 import { type JobEvent, type JobSnapshot, jobJson, type ListEvent } from '#jobs/job.ts';
 import type { Jobs } from '#jobs/jobs.ts';
-import { type ResponseBufferLimit, whenClosed } from '../hooks/responses.ts';
+import { goneSignal, type ResponseBufferLimit, whenClosed } from '../hooks/responses.ts';
 import { errorResponses } from '../openapi/responses.ts';
 import { type JobRoute, jobParams, knownJobId } from './job-routes.ts';
 
@@ -19,12 +19,6 @@ const COMMENT = Buffer.from(': nothing has changed\n\n');
 const jobEventsText = z.string().describe('`event: progress`, `event: input` and `event: done`, each with `data:`.');
 const listEventsText = z.string().describe('`event: jobs` and `event: reload`, each with `data:`.');
 
-/** The interval of comments, which keep proxies from closing the connection as idle. */
-const COMMENT_INTERVAL_MS = 15_000;
-
-/** The time after which a client that reads nothing is disconnected. At most one event waits for it. */
-const STALL_TIMEOUT_MS = 30_000;
-
 /** The time after which a client that lost the connection connects again. */
 const RECONNECT_MS = 2_000;
 
@@ -32,14 +26,13 @@ const RECONNECT_MS = 2_000;
 const LAST_EVENT_ID = 'done';
 
 interface StreamTimings {
+  /** The interval of comments, which keep proxies from closing the connection as idle. */
   readonly commentIntervalMs: number;
+  /** The time after which a client that reads nothing is disconnected. At most one event waits for it. */
   readonly stallTimeoutMs: number;
 }
 
-const STREAM_TIMINGS: StreamTimings = {
-  commentIntervalMs: COMMENT_INTERVAL_MS,
-  stallTimeoutMs: STALL_TIMEOUT_MS,
-};
+const STREAM_TIMINGS: StreamTimings = { commentIntervalMs: 15_000, stallTimeoutMs: 30_000 };
 
 interface EventRouteParts {
   readonly jobs: Pick<Jobs, 'events' | 'changes'>;
@@ -73,12 +66,8 @@ class OpenStreams {
     const refusal = this.#capacity.tryReserve(name, 1);
     if (refusal?.reason === 'caller-limit') throw new AppError('CALLER_STREAMS_FULL', { open: refusal.used });
     if (refusal !== null) throw new AppError('EVENT_STREAMS_FULL', { limit: MAX_STREAMS });
-    const gone = new AbortController();
-    whenClosed(reply.raw, () => {
-      this.#capacity.release(name, 1);
-      gone.abort();
-    });
-    return gone.signal;
+    whenClosed(reply.raw, () => this.#capacity.release(name, 1));
+    return goneSignal(reply);
   }
 }
 
