@@ -40,7 +40,7 @@ import type {
   RecordedRequest,
   RetriedJob,
 } from './store/job-store.ts';
-import { Pruning } from './store/maintenance.ts';
+import { startPruning } from './store/maintenance.ts';
 
 export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signer' | 'trust'> {
   readonly config: Config;
@@ -82,7 +82,7 @@ interface Engine {
   readonly listFeed: ListFeed;
   readonly callbackSender: CallbackSender;
   readonly storeState: StoreStateReader;
-  readonly pruning: Pruning;
+  readonly stopPruning: () => void;
   closeStore(): Promise<void>;
 }
 
@@ -295,7 +295,7 @@ export class Jobs {
     this.#stopping = true;
     const engine = this.#engine;
     if (engine === null) return;
-    engine.pruning.stop();
+    engine.stopPruning();
     await engine.scheduler.stop(graceMs);
     await engine.callbackSender.stop();
     this.#engine = null;
@@ -364,7 +364,7 @@ export class Jobs {
       scheduler,
       listFeed: new ListFeed(async (since, limit) => this.#asNow(await store.recentJobs(since, limit))),
       storeState: new StoreStateReader(store, () => scheduler.outages),
-      pruning: new Pruning(store, config.jobs.retention_hours, log),
+      stopPruning: startPruning(store, config.jobs.retention_hours, log),
       closeStore: () => engine.close(),
     };
   }

@@ -57,36 +57,26 @@ const PRUNE_INTERVAL_MS = 60 * 60 * 1000;
 
 const HOUR_MS = 60 * 60 * 1000;
 
-/** Deletes jobs past their retention, at once and then in an interval. A failure is only logged. */
-export class Pruning {
-  readonly #store: JobStore;
-  readonly #retentionMs: number;
-  readonly #log: Log;
-  readonly #timer: NodeJS.Timeout;
-  #isStopped = false;
-
-  constructor(store: JobStore, retentionHours: number, log: Log) {
-    this.#store = store;
-    this.#retentionMs = retentionHours * HOUR_MS;
-    this.#log = log;
-    this.#timer = setInterval(() => void this.#prune(), PRUNE_INTERVAL_MS).unref();
-    void this.#prune();
-  }
-
-  /** Stops pruning. To be called before the store is closed; the next start goes on. */
-  stop(): void {
-    this.#isStopped = true;
-    clearInterval(this.#timer);
-  }
-
-  async #prune(): Promise<void> {
+/**
+ * Deletes jobs past their retention, at once and then in an interval. A failure is only logged. Returns a function that stops that, to
+ * be called before the store is closed; the next start goes on.
+ */
+export function startPruning(store: JobStore, retentionHours: number, log: Log): () => void {
+  let isStopped = false;
+  const prune = async () => {
     try {
-      const pruned = await pruneAllJobs(this.#store, new Date(Date.now() - this.#retentionMs));
-      if (pruned > 0) this.#log.info({ pruned_jobs: pruned }, 'jobs past their retention were deleted');
+      const pruned = await pruneAllJobs(store, new Date(Date.now() - retentionHours * HOUR_MS));
+      if (pruned > 0) log.info({ pruned_jobs: pruned }, 'jobs past their retention were deleted');
     } catch (error) {
-      if (!this.#isStopped) this.#log.error({ err: error }, 'jobs past their retention could not be deleted');
+      if (!isStopped) log.error({ err: error }, 'jobs past their retention could not be deleted');
     }
-  }
+  };
+  const timer = setInterval(() => void prune(), PRUNE_INTERVAL_MS).unref();
+  void prune();
+  return () => {
+    isStopped = true;
+    clearInterval(timer);
+  };
 }
 
 /** Implements `JobStore.probeWrite`. */

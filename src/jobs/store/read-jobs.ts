@@ -34,24 +34,9 @@ const VISIBLE_COLUMNS = [
 
 /** Those columns, and what other tables hold of a job. */
 interface VisibleJob
-  extends Pick<
+  extends Omit<
     JobRow,
-    | 'job_id'
-    | 'status'
-    | 'caller'
-    | 'identity'
-    | 'client_reference'
-    | 'retried_from'
-    | 'queued_at'
-    | 'started_at'
-    | 'finished_at'
-    | 'inputs_total'
-    | 'inputs_done'
-    | 'inputs_failed'
-    | 'inputs_cancelled'
-    | 'first_reason'
-    | 'bytes_done'
-    | 'bytes_total'
+    'sync' | 'cancelled_at' | 'idempotency_key' | 'request_digest' | 'has_callback' | 'has_url_secrets'
   > {
   readonly operation: OperationName;
   /** JSON of the names of the first inputs; null where none has one. */
