@@ -11,7 +11,7 @@ import { NO_STAPLES, type Staples } from '#provenance/staples.ts';
 import { NO_TRUST_LISTS, type TrustLists } from '#provenance/trust-lists.ts';
 import { kernelLimitsOf } from './input-budgets.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerAnswer, WorkerState } from './worker-protocol.ts';
-import { type RunHooks, type RunResult, WorkerRun } from './worker-run.ts';
+import { failedRun, type RunHooks, type RunResult, WorkerRun } from './worker-run.ts';
 
 /** Timeouts of a worker, in milliseconds. */
 export interface WorkerTimeouts {
@@ -229,8 +229,7 @@ export class WorkerProcess {
   /** Fails an input whose identity was removed, or is away, by now. The next worker has the identities that are in force then. */
   #withoutIdentity(): RunResult {
     this.#failedToSign = true;
-    const error = new AppError('SIGNATURE_FAILED', { problem: 'the identity is not in force on this node' }).toData();
-    return { type: 'failed', error, phases: {}, calls: {} };
+    return failedRun(new AppError('SIGNATURE_FAILED', { problem: 'the identity is not in force on this node' }));
   }
 
   #abort(run: WorkerRun): void {
@@ -290,7 +289,7 @@ export class WorkerProcess {
     const excess = run.excess ?? (isForMemory ? run.presumedMemoryExcess : null);
     return excess === null
       ? { type: 'process-exited', exitCause: this.exitCause ?? '', wasReady: this.#isReady }
-      : { type: 'over-budget', error: new AppError('INPUT_OVER_BUDGET', excess).toData() };
+      : failedRun(new AppError('INPUT_OVER_BUDGET', excess));
   }
 }
 

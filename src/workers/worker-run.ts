@@ -1,4 +1,4 @@
-import type { AppErrorData } from '#errors/app-error.ts';
+import type { AppError, AppErrorData } from '#errors/app-error.ts';
 import type { ByteProgress, OperationOutcome } from '#operations/operation.ts';
 import type { TreeUsage } from '#processes/process-tree.ts';
 import { type Budgets, type Excess, excessOf, type InputUsage } from './input-budgets.ts';
@@ -17,25 +17,21 @@ export interface RunHooks {
   awaitsSignature(): void;
 }
 
-/** The phases that an input reached, each with the milliseconds since its start. */
-type Phases = WorkerState['phases'];
-type Calls = WorkerState['calls'];
+/** What a worker measured of a run. */
+type Measured = Pick<WorkerState, 'phases' | 'calls'>;
 
 /** The result of a run. `exitCause` ends the sentence "the process exited …". */
 export type RunResult =
-  | { readonly type: 'succeeded'; readonly outcome: OperationOutcome; readonly phases: Phases; readonly calls: Calls }
-  | {
-      readonly type: 'failed';
-      readonly error: AppErrorData | null;
-      readonly bug?: string;
-      readonly phases: Phases;
-      readonly calls: Calls;
-    }
+  | ({ readonly type: 'succeeded'; readonly outcome: OperationOutcome } & Measured)
+  | ({ readonly type: 'failed'; readonly error: AppErrorData | null; readonly bug?: string } & Measured)
   | { readonly type: 'process-exited'; readonly exitCause: string; readonly wasReady: boolean }
-  /** It used more than its budget, and its process was killed for it. */
-  | { readonly type: 'over-budget'; readonly error: AppErrorData }
   /** It was asked to stop, and has. */
   | { readonly type: 'aborted' };
+
+/** Returns the result of a run that failed without an answer of its worker. */
+export function failedRun(error: AppError): Extract<RunResult, { readonly type: 'failed' }> {
+  return { type: 'failed', error: error.toData(), phases: {}, calls: {} };
+}
 
 /** A worker whose input has used this much processor time lets others have the cores first. */
 const LONG_CPU_MS = 15_000;

@@ -6,7 +6,7 @@ import type { ByteProgress, OperationOutcome } from '#operations/operation.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { RunReport } from '#telemetry/run-report.ts';
 import type { WorkerPool } from '#workers/worker-pool.ts';
-import type { RunResult } from '#workers/worker-run.ts';
+import { failedRun, type RunResult } from '#workers/worker-run.ts';
 import { type NodeIdentities, problemOfIdentity } from '../identities.ts';
 import { type InputAttempt, MAX_PROCESS_EXITS, NO_PROGRESS } from '../job.ts';
 import type { Outages } from '../outages/outages.ts';
@@ -82,13 +82,8 @@ export interface RunnerOptions {
   readonly runEnded: (report: RunReport) => void;
 }
 
-/** Runs that may have finished without removing what they staged: a failed one, what S3 would not let it remove. */
-const MAY_LEAVE_STAGINGS: ReadonlySet<RunResult['type']> = new Set([
-  'failed',
-  'process-exited',
-  'over-budget',
-  'aborted',
-]);
+/** A run with a result. */
+type FinishedRun = Extract<RunResult, { readonly type: 'succeeded' | 'failed' }>;
 
 /** Runs leased inputs in workers, and says how each is handed in: with its result, or to run again. */
 export class InputRunner {
@@ -111,8 +106,8 @@ export class InputRunner {
     const error = failure ?? (result.type === 'aborted' ? run.heldUpBy : null);
     // Before the rest, which may take long while a bucket is away.
     const waiting = await this.#waitingFor(error, lease);
-    // The service must not use what hangs: the next start clears it.
-    if (MAY_LEAVE_STAGINGS.has(result.type) && run.heldUpBy === null) await clearStagings(lease);
+    // A failed run, too, may have left what S3 would not let it remove. The service must not use what hangs: the next start clears it.
+    if (result.type !== 'succeeded' && run.heldUpBy === null) await clearStagings(lease);
     const end = waiting ?? this.#endOf(run, result);
     runEnded(reportOf({ lease, request, startedAtMs, end, result, progress: run.progress }));
     if ('entry' in end && end.entry.status === 'succeeded') outages.passed(lease.needs);
@@ -145,7 +140,7 @@ export class InputRunner {
     const { identities: own } = this.#options;
     // A reload may have taken it away since the lease.
     const error = identity === null || own === undefined ? null : problemOfIdentity(identity, own);
-    if (error !== null) return Promise.resolve({ type: 'failed', error: error.toData(), phases: {}, calls: {} });
+    if (error !== null) return Promise.resolve(failedRun(error));
     const { jobId, inputIndex, attempt, transientFailures, processExits, inputJson } = run.lease;
     const lease = { jobId, inputIndex, attempt, transientFailures, processExits, inputJson };
     const { signal } = run.abort;
@@ -203,38 +198,32 @@ export class InputRunner {
         log.warn({ ...ids, attempt: lease.attempt, exit_cause: result.exitCause }, 'the worker of an input exited');
         if (lease.processExits + 1 < MAX_PROCESS_EXITS)
           return { lease, reason: 'process-exited', exitCause: result.exitCause };
-        return this.#finish(run, failureBy(result.exitCause));
+        return this.#finish(
+          run,
+          failedRun(new AppError('INPUT_ENDED_PROCESS', { times: MAX_PROCESS_EXITS, how: result.exitCause })),
+        );
       case 'succeeded':
-      case 'over-budget':
       case 'failed':
         return this.#finish(run, result);
     }
   }
 
   /** Logs a run with a result, and returns that. */
-  #finish({ lease, progress }: InputRun, result: RunResult): FinishedInput {
+  #finish({ lease, progress }: InputRun, result: FinishedRun): FinishedInput {
     const { log } = this.#options;
     const ids = { job_id: lease.jobId, input_index: lease.inputIndex };
-    if (result.type === 'failed' && result.error === null)
-      log.error({ ...ids, stack: result.bug }, 'an input met a bug');
+    if ('bug' in result) log.error({ ...ids, stack: result.bug }, 'an input met a bug');
     const entry = entryOf(lease, result);
     const { status, warnings, error_details: details } = entry;
     const error = 'error' in result && result.error !== null ? AppError.fromData(result.error) : null;
     const write = error?.isOperational ? log.warn.bind(log) : log.info.bind(log);
-    const phases = 'phases' in result ? result.phases : {};
     const failure = error !== null && { input: nameOf(lease), error: error.message };
     write(
-      { ...ids, ...failure, reason: details?.reason, budget: details?.['budget'], warnings, phases_ms: phases },
+      { ...ids, ...failure, reason: details?.reason, budget: details?.['budget'], warnings, phases_ms: result.phases },
       `input ${status}`,
     );
     return { lease, entry, progress, digest: result.type === 'succeeded' ? manifestDigestOf(result.outcome) : null };
   }
-}
-
-/** Returns the failure of an input at the last exit of its process that it may have. */
-function failureBy(exitCause: string): RunResult {
-  const error = new AppError('INPUT_ENDED_PROCESS', { times: MAX_PROCESS_EXITS, how: exitCause });
-  return { type: 'failed', error: error.toData(), phases: {}, calls: {} };
 }
 
 /** Returns the name of an input, for the log. */
@@ -271,11 +260,10 @@ function reportOf({ lease, request, startedAtMs, end, result, progress }: Report
   };
 }
 
-function entryOf(lease: InputAttempt, result: RunResult): ResultEntry {
+function entryOf(lease: InputAttempt, result: FinishedRun): ResultEntry {
   const { jobId, inputIndex } = lease;
   if (result.type === 'succeeded') return succeededEntry(inputIndex, result.outcome);
-  const error = 'error' in result ? result.error : null;
-  return failedEntry(inputIndex, error ?? new AppError('INPUT_MET_BUG', { jobId, inputIndex }).toData());
+  return failedEntry(inputIndex, result.error ?? new AppError('INPUT_MET_BUG', { jobId, inputIndex }).toData());
 }
 
 /**
