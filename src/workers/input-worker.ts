@@ -16,9 +16,6 @@ import type { FromWorker, InputOrder, ToWorker, WorkerAnswer, WorkerState } from
 /** The shortest interval between two reports of progress. */
 const PROGRESS_INTERVAL_MS = 100;
 
-/** The shortest interval between two samples of the memory of the process. */
-const MEMORY_SAMPLE_INTERVAL_MS = 50;
-
 /** Runs one input. Rejects with an AppError when the input is at fault, with any other error when the service is. */
 type RunInput = (work: InputWork, context: InputContext) => Promise<OperationOutcome>;
 
@@ -86,7 +83,6 @@ class InputWorker {
   readonly #aborts = new Map<number, AbortController>();
   #nextQuestion = 1;
   #tainted = false;
-  readonly #memory = new MemorySampler();
   readonly #limits = readKernelLimits();
 
   constructor(runner: InputRunner) {
@@ -209,7 +205,7 @@ class InputWorker {
   }
 
   #state({ phases, bytesDone, bytesTotal }: InputTrack): WorkerState {
-    const rssBytes = this.#memory.rssBytes();
+    const rssBytes = process.memoryUsage.rss();
     return { phases, bytesDone, bytesTotal, calls: callRecorder.take(), rssBytes, tainted: this.#tainted };
   }
 }
@@ -244,22 +240,6 @@ class MountedFolders {
 function identityOf(folder: string): string {
   const found = statSync(folder, { throwIfNoEntry: false });
   return found === undefined ? '' : `${found.dev}:${found.ino}`;
-}
-
-/** Samples the memory of the process, at intervals: a sample takes longer than to open a file. */
-class MemorySampler {
-  #rssBytes = 0;
-  #sampledAtMs = Number.NEGATIVE_INFINITY;
-
-  /** Returns the resident memory, as sampled at most `MEMORY_SAMPLE_INTERVAL_MS` ago. */
-  rssBytes(): number {
-    const nowMs = performance.now();
-    if (nowMs - this.#sampledAtMs >= MEMORY_SAMPLE_INTERVAL_MS) {
-      this.#rssBytes = process.memoryUsage.rss();
-      this.#sampledAtMs = nowMs;
-    }
-    return this.#rssBytes;
-  }
 }
 
 /**
