@@ -5,7 +5,7 @@ import { isLoopback, parseBindAddress } from '#config/addresses.ts';
 import type { Config } from '#config/config.ts';
 import { validate, validateInSlices } from '#contract/validate.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { Jobs } from '#jobs/jobs.ts';
+import type { JobService } from '#jobs/jobs.ts';
 import type { Operation, RequestContext } from '#operations/operation.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
@@ -42,9 +42,6 @@ const KEEP_ALIVE_TIMEOUT_MS = 72_000;
 const CLOSE_GRACE_MS = 2_000;
 /** Longer than any path parameter can be: requests with a larger head are refused by Node. */
 const MAX_PARAM_LENGTH = 16_384;
-
-/** The part of the jobs that the routes use. Starting and stopping them is the caller's business. */
-export type JobService = Omit<Jobs, 'start' | 'stop' | 'identitiesChanged' | 'state' | 'nodeState'>;
 
 interface HttpServerParts extends Omit<ServiceRouteParts, 'configNow'> {
   readonly config: Config;

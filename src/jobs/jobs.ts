@@ -31,15 +31,7 @@ import type { JobEngine } from './queue/job-queue.ts';
 import { openSqliteEngine } from './queue/sqlite-queue.ts';
 import { outputPathsIn, type ResultEntry } from './result-entries.ts';
 import { Scheduler, type SchedulerOptions } from './scheduler.ts';
-import type {
-  FailureFilter,
-  JobFilter,
-  JobPage,
-  JobStore,
-  KnownJob,
-  RecordedRequest,
-  RetriedJob,
-} from './store/job-store.ts';
+import type { JobFilter, JobPage, JobStore, KnownJob } from './store/job-store.ts';
 import { startPruning } from './store/maintenance.ts';
 
 export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signer' | 'trust'> {
@@ -161,19 +153,9 @@ export class Jobs {
     return known === null ? null : replayOf(known, digest);
   }
 
-  /** Returns what a retry of a job needs; null where there is no such job in the scope. */
-  findRetried(jobId: string, scope: JobScope = {}): Promise<RetriedJob | null> {
-    return this.#running().store.findRetriedJob(jobId, scope);
-  }
-
-  /** Returns jobs with inputs that a retry may take, as `JobStore.findFailedJobs` does. */
-  findFailed(filter: FailureFilter, limit: number, after?: string): Promise<readonly string[]> {
-    return this.#running().store.findFailedJobs(filter, limit, after);
-  }
-
-  /** Counts the inputs that such a retry leaves out. */
-  countLeftOut(filter: FailureFilter): Promise<number> {
-    return this.#running().store.countLeftOut(filter);
+  /** The record of jobs, for look-ups that need nothing else. */
+  get record(): Pick<JobStore, 'findRequest' | 'findRetriedJob' | 'findFailedJobs' | 'countLeftOut'> {
+    return this.#running().store;
   }
 
   /**
@@ -221,11 +203,6 @@ export class Jobs {
     if (job === null) return null;
     const [found = job] = await withWaiting([withRunning(job, scheduler.progressOf(jobId))], scheduler.outages, store);
     return seenBy(found, scope);
-  }
-
-  /** Returns the request of a job, without the queries of its addresses; null where there is none in the scope. */
-  findRequest(jobId: string, scope: JobScope = {}): Promise<RecordedRequest | null> {
-    return this.#running().store.findRequest(jobId, scope);
   }
 
   /**
@@ -414,6 +391,9 @@ export class Jobs {
     return this.#options.maxRunningInputs ?? availableParallelism();
   }
 }
+
+/** The part of the jobs that requests use. Starting and stopping them is the service's business. */
+export type JobService = Omit<Jobs, 'start' | 'stop' | 'identitiesChanged' | 'state' | 'nodeState'>;
 
 function replayOf({ jobId, status, digest }: KnownJob, asked: string): SubmittedJob {
   if (digest !== asked) throw new AppError('IDEMPOTENCY_KEY_REUSED', { jobId });

@@ -201,8 +201,11 @@ describe('the bounds of a request', () => {
   async function serveFailed(count: number) {
     const server = await serve();
     const all = Array.from({ length: count }, (_, index) => String(index).padStart(5, '0'));
-    server.jobs.findFailed = async (_filter, limit, after = '') => all.filter((id) => id > after).slice(0, limit);
-    server.jobs.findRetried = async () => job;
+    server.jobs.record = {
+      ...server.jobs.record,
+      findFailedJobs: async (_filter, limit, after = '') => all.filter((id) => id > after).slice(0, limit),
+      findRetriedJob: async () => job,
+    };
     return server;
   }
 

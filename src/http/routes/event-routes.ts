@@ -6,7 +6,7 @@ import { FairCapacity } from '#concurrency/fair-capacity.ts';
 import { AppError } from '#errors/app-error.ts';
 import { scopeOf } from '#jobs/caller.ts';
 import { type JobEvent, type JobSnapshot, jobJson, type ListEvent } from '#jobs/job.ts';
-import type { Jobs } from '#jobs/jobs.ts';
+import type { JobService } from '#jobs/jobs.ts';
 import { goneSignal, type ResponseBufferLimit, whenClosed } from '../hooks/responses.ts';
 import { errorResponses } from '../openapi/responses.ts';
 import { type JobRoute, jobParams, knownJobId } from './job-routes.ts';
@@ -35,7 +35,7 @@ interface StreamTimings {
 const STREAM_TIMINGS: StreamTimings = { commentIntervalMs: 15_000, stallTimeoutMs: 30_000 };
 
 interface EventRouteParts {
-  readonly jobs: Pick<Jobs, 'events' | 'changes'>;
+  readonly jobs: JobService;
   /** Aborted when the service stops; it ends every stream. */
   readonly closing: AbortSignal;
   readonly responseBuffers: ResponseBufferLimit;

@@ -5,7 +5,7 @@ import { type JobListQuery, jobListQuery, jobListResponse } from '#contract/job-
 import { AppError } from '#errors/app-error.ts';
 import { scopeOf } from '#jobs/caller.ts';
 import { type JobSnapshot, jobJson } from '#jobs/job.ts';
-import type { Jobs } from '#jobs/jobs.ts';
+import type { JobService } from '#jobs/jobs.ts';
 import { operationNamed } from '#operations/registry.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
 
@@ -25,17 +25,15 @@ export function knownJobId(id: string): string {
   throw new AppError('JOB_UNKNOWN', { jobId: id.slice(0, 64) });
 }
 
-type ListedJobs = Pick<Jobs, 'find' | 'findRequest' | 'cancel' | 'list'>;
-
 /** Adds the look-up of a job and of its request, its cancelling, and the list of jobs. */
-export function addJobRoutes(app: FastifyInstance, jobs: ListedJobs): void {
+export function addJobRoutes(app: FastifyInstance, jobs: JobService): void {
   addLookUp(app, jobs);
   addRequestLookUp(app, jobs);
   addCancel(app, jobs);
   addList(app, jobs);
 }
 
-function addLookUp(app: FastifyInstance, jobs: ListedJobs): void {
+function addLookUp(app: FastifyInstance, jobs: JobService): void {
   app.route<JobRoute>({
     method: 'GET',
     url: '/v2/jobs/:id',
@@ -59,7 +57,7 @@ function addLookUp(app: FastifyInstance, jobs: ListedJobs): void {
   });
 }
 
-function addRequestLookUp(app: FastifyInstance, jobs: ListedJobs): void {
+function addRequestLookUp(app: FastifyInstance, jobs: JobService): void {
   app.route<JobRoute>({
     method: 'GET',
     url: '/v2/jobs/:id/request',
@@ -76,7 +74,7 @@ function addRequestLookUp(app: FastifyInstance, jobs: ListedJobs): void {
     },
     handler: async (request, reply) => {
       const id = knownJobId(request.params.id);
-      const found = await jobs.findRequest(id, scopeOf(request.caller));
+      const found = await jobs.record.findRequest(id, scopeOf(request.caller));
       if (found === null) throw new AppError('JOB_UNKNOWN', { jobId: id });
       const path = `/v2${operationNamed(found.operation).path}`;
       const json = `{"method":"POST","path":${JSON.stringify(path)},"body":${found.bodyJson}}`;
@@ -85,7 +83,7 @@ function addRequestLookUp(app: FastifyInstance, jobs: ListedJobs): void {
   });
 }
 
-function addCancel(app: FastifyInstance, jobs: ListedJobs): void {
+function addCancel(app: FastifyInstance, jobs: JobService): void {
   const cancel = async (request: FastifyRequest<JobRoute>, reply: FastifyReply): Promise<FastifyReply> => {
     const id = knownJobId(request.params.id);
     const cancelled = await jobs.cancel(id, scopeOf(request.caller));
@@ -115,7 +113,7 @@ function addCancel(app: FastifyInstance, jobs: ListedJobs): void {
   });
 }
 
-function addList(app: FastifyInstance, jobs: ListedJobs): void {
+function addList(app: FastifyInstance, jobs: JobService): void {
   app.route<{ Querystring: JobListQuery }>({
     method: 'GET',
     url: '/v2/jobs',

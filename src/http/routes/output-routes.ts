@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
 import { scopeOf } from '#jobs/caller.ts';
-import type { Jobs } from '#jobs/jobs.ts';
+import type { JobService } from '#jobs/jobs.ts';
 import { listOutput, MAX_LISTED_FILES, type OpenedOutput, openOutput } from '#outputs/open-output.ts';
 import { goneSignal } from '../hooks/responses.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
@@ -25,7 +25,7 @@ interface OutputRoute {
 }
 
 interface OutputRouteParts {
-  readonly jobs: Pick<Jobs, 'outputPathsOf'>;
+  readonly jobs: JobService;
   readonly config: Config;
 }
 
@@ -113,7 +113,7 @@ function addFileRoute(app: FastifyInstance, { jobs, config }: OutputRouteParts):
 
 async function openRequested(
   request: FastifyRequest<OutputRoute>,
-  jobs: Pick<Jobs, 'outputPathsOf'>,
+  jobs: JobService,
   config: Config,
   signal: AbortSignal,
 ): Promise<OpenedOutput> {
@@ -132,10 +132,7 @@ async function openRequested(
   throw unknownOutput(request);
 }
 
-async function outputPathsOf(
-  request: FastifyRequest<OutputRoute>,
-  jobs: Pick<Jobs, 'outputPathsOf'>,
-): Promise<readonly string[]> {
+async function outputPathsOf(request: FastifyRequest<OutputRoute>, jobs: JobService): Promise<readonly string[]> {
   const { id, index } = request.params;
   const jobId = knownJobId(id);
   const isIndex = /^\d{1,9}$/.test(index);

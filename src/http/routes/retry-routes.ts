@@ -13,7 +13,7 @@ import { validateInSlices } from '#contract/validate.ts';
 import { AppError } from '#errors/app-error.ts';
 import { scopeOf } from '#jobs/caller.ts';
 import { firstJobIdAt } from '#jobs/job-ids.ts';
-import type { Jobs } from '#jobs/jobs.ts';
+import type { JobService } from '#jobs/jobs.ts';
 import { chosenInputs, openInputs, retryRequest } from '#jobs/retry-request.ts';
 import type { OperationRequest } from '#operations/operation.ts';
 import { operationNamed } from '#operations/registry.ts';
@@ -32,17 +32,13 @@ import {
   traceSubmission,
 } from './submission-routes.ts';
 
-type RetrySubmissions = Omit<Submissions, 'jobs'> & {
-  readonly jobs: Submissions['jobs'] & Pick<Jobs, 'findRetried' | 'findFailed' | 'countLeftOut'>;
-};
-
 /** Adds the routes that run failed inputs again: those of a job, and those of many. */
-export function addRetryRoutes(app: FastifyInstance, submissions: RetrySubmissions): void {
+export function addRetryRoutes(app: FastifyInstance, submissions: Submissions): void {
   addJobRetry(app, submissions);
   addJobsRetry(app, submissions);
 }
 
-function addJobRetry(app: FastifyInstance, submissions: RetrySubmissions): void {
+function addJobRetry(app: FastifyInstance, submissions: Submissions): void {
   app.route<JobRoute>({
     method: 'POST',
     url: '/v2/jobs/:id/retry',
@@ -74,14 +70,14 @@ function takeEmptyBody(headers: FastifyRequest['headers']): void {
 async function retryJob(
   request: FastifyRequest<JobRoute>,
   reply: FastifyReply,
-  submissions: RetrySubmissions,
+  submissions: Submissions,
 ): Promise<JobResponse> {
   const id = knownJobId(request.params.id);
   const body = request.body as RetryRequest;
   const idempotency = idempotencyOf(request.headers, `retry ${id}`, body, request.caller);
   const known = await recallJob(idempotency, submissions, reply);
   if (known !== null) return known;
-  const job = await submissions.jobs.findRetried(id, scopeOf(request.caller));
+  const job = await submissions.jobs.record.findRetriedJob(id, scopeOf(request.caller));
   if (job === null) throw new AppError('JOB_UNKNOWN', { jobId: id });
   const operation = operationNamed(job.operation);
   const { reasons, input_indexes: inputIndexes, statuses, ...others } = body;
@@ -102,7 +98,7 @@ async function retryJob(
   );
 }
 
-function addJobsRetry(app: FastifyInstance, submissions: RetrySubmissions): void {
+function addJobsRetry(app: FastifyInstance, submissions: Submissions): void {
   app.route<{ Body: RetryJobsRequest }>({
     method: 'POST',
     url: '/v2/jobs/retry',
@@ -125,7 +121,7 @@ function addJobsRetry(app: FastifyInstance, submissions: RetrySubmissions): void
 async function retryJobs(
   request: FastifyRequest<{ Body: RetryJobsRequest }>,
   reply: FastifyReply,
-  submissions: RetrySubmissions,
+  submissions: Submissions,
 ): Promise<RetryJobsResponse> {
   const { since, until, ...choice } = request.body;
   // The jobs that are made here may fail before this is done.
@@ -138,8 +134,8 @@ async function retryJobs(
     traceParent: traceSubmission(request, reply, submissions.telemetry),
   };
   const made: string[] = [];
-  let leftOut = await submissions.jobs.countLeftOut(filter);
-  for await (const jobId of failedJobs(filter, submissions.jobs)) {
+  let leftOut = await submissions.jobs.record.countLeftOut(filter);
+  for await (const jobId of failedJobs(filter, submissions.jobs.record)) {
     if (made.length >= MAX_RETRY_JOBS) return { jobs: made, left_out: leftOut, more: true };
     try {
       const retry = await retryOnce(jobId, choice, submissions, context);
@@ -161,12 +157,12 @@ function storedTime(time: string | undefined): string | undefined {
 
 /** Yields the jobs with inputs that a retry may take, a page at a time. */
 async function* failedJobs(
-  filter: Parameters<Jobs['findFailed']>[0],
-  jobs: RetrySubmissions['jobs'],
+  filter: Parameters<JobService['record']['findFailedJobs']>[0],
+  record: JobService['record'],
 ): AsyncGenerator<string, void, void> {
   let last: string | undefined;
   do {
-    const page = await jobs.findFailed(filter, JOBS_PER_PAGE, last);
+    const page = await record.findFailedJobs(filter, JOBS_PER_PAGE, last);
     yield* page;
     last = page.at(-1);
   } while (last !== undefined);
@@ -179,10 +175,10 @@ const JOBS_PER_PAGE = MAX_RETRY_JOBS + 1;
 async function retryOnce(
   jobId: string,
   choice: Pick<RetryJobsRequest, 'reasons'>,
-  submissions: RetrySubmissions,
+  submissions: Submissions,
   context: Parameters<typeof submitJob>[2],
 ): Promise<{ readonly jobs: readonly string[]; readonly leftOut: number }> {
-  const job = await submissions.jobs.findRetried(jobId);
+  const job = await submissions.jobs.record.findRetriedJob(jobId);
   const inputs = job === null ? [] : openInputs(job, choice);
   // The job was deleted or retried since.
   if (job === null || inputs.length === 0) return { jobs: [], leftOut: 0 };

@@ -13,14 +13,14 @@ import {
 } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type NodeIdentities, shownIdentities, shownIdentity, usableIdentities } from '#jobs/identities.ts';
-import type { Jobs } from '#jobs/jobs.ts';
+import type { JobService } from '#jobs/jobs.ts';
 import type { TrustSource } from '#provenance/trust-lists.ts';
 import type { Metrics } from '#telemetry/metrics.ts';
 import { SESSION_COOKIE } from '../hooks/access.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
 
 export interface ServiceRouteParts {
-  readonly jobs: Pick<Jobs, 'healthy' | 'readiness'>;
+  readonly jobs: JobService;
   /** Returns the configuration in force. */
   readonly configNow: () => Config;
   /** The signing identities of this node; none where it only takes jobs. */
@@ -44,7 +44,7 @@ export function addServiceRoutes(app: FastifyInstance, parts: ServiceRouteParts)
 }
 
 /** Adds the health probe. */
-function addHealthRoute(app: FastifyInstance, jobs: Pick<Jobs, 'healthy' | 'readiness'>): void {
+function addHealthRoute(app: FastifyInstance, jobs: JobService): void {
   app.route({
     method: 'GET',
     url: '/v2/health',
@@ -71,7 +71,7 @@ function addHealthRoute(app: FastifyInstance, jobs: Pick<Jobs, 'healthy' | 'read
 }
 
 /** Adds the detail beside the health probe. Without the token of an admin it tells nothing that nobody else may know. */
-function addReadinessRoute(app: FastifyInstance, jobs: Pick<Jobs, 'healthy' | 'readiness'>): void {
+function addReadinessRoute(app: FastifyInstance, jobs: JobService): void {
   app.route({
     method: 'GET',
     url: '/v2/health/ready',

@@ -9,7 +9,7 @@ import { admitCallback } from '#jobs/callback-sender.ts';
 import type { Caller } from '#jobs/caller.ts';
 import { scopeOf } from '#jobs/caller.ts';
 import type { IdempotencyKey, Submission, SubmittedJob } from '#jobs/job.ts';
-import type { Jobs } from '#jobs/jobs.ts';
+import type { JobService } from '#jobs/jobs.ts';
 import type { Operation, OperationRequest, RequestContext } from '#operations/operation.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { releaseBody } from '../hooks/request-bodies.ts';
@@ -100,7 +100,7 @@ function unlessAborted(signal: AbortSignal): (error: unknown) => null {
 
 /** The dependencies of every submission. */
 export interface Submissions {
-  readonly jobs: Pick<Jobs, 'find' | 'submit' | 'recall' | 'whenFinished'>;
+  readonly jobs: JobService;
   readonly config: Config;
   /** Returns the configuration in force. */
   readonly configNow: () => Config;

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { RELEASE } from '#config/release.ts';
 import { INTERFACE_VERSION } from '#contract/service.ts';
-import type { JobService } from '#http/http-server.ts';
 import type { JobSnapshot } from '#jobs/job.ts';
+import type { JobService } from '#jobs/jobs.ts';
 import { outputPathsIn, type ResultEntry } from '#jobs/result-entries.ts';
 
 /** Jobs in memory that end when the test says so. */
@@ -41,14 +41,12 @@ export class MemoryJobs implements JobService {
   }
 
   /** To be replaced by a test that retries jobs. */
-  findRetried: JobService['findRetried'] = async () => null;
-
-  /** To be replaced by a test that retries many jobs. */
-  findFailed: JobService['findFailed'] = async () => [];
-
-  async countLeftOut(): ReturnType<JobService['countLeftOut']> {
-    return 0;
-  }
+  record: JobService['record'] = {
+    findRequest: async () => null,
+    findRetriedJob: async () => null,
+    findFailedJobs: async () => [],
+    countLeftOut: async () => 0,
+  };
 
   async cancel(id: string): ReturnType<JobService['cancel']> {
     const job = this.#jobs.get(id);
@@ -87,10 +85,6 @@ export class MemoryJobs implements JobService {
 
   async find(id: string): Promise<JobSnapshot | null> {
     return this.#jobs.get(id) ?? null;
-  }
-
-  async findRequest(): ReturnType<JobService['findRequest']> {
-    return null;
   }
 
   async outputPathsOf(id: string, inputIndex: number): Promise<readonly string[]> {
