@@ -130,9 +130,30 @@ async function createJobsAndInputs(db: Kysely<unknown>): Promise<void> {
   await db.schema.createIndex('jobs_finished').on('jobs').column('finished_at').execute();
 }
 
+/** Adds columns of text, one by one, as SQLite requires. Older rows have null. */
+async function addTexts(db: Kysely<unknown>, table: string, names: readonly string[]): Promise<void> {
+  for (const name of names) await db.schema.alterTable(table).addColumn(name, 'text').execute();
+}
+
+/** Adds columns of numbers, which are 0 in older rows. */
+async function addNumbers(
+  db: Kysely<unknown>,
+  table: string,
+  names: readonly string[],
+  type: 'integer' | 'bigint' = 'integer',
+): Promise<void> {
+  for (const name of names)
+    await db.schema
+      .alterTable(table)
+      .addColumn(name, type, (column) => column.notNull().defaultTo(0))
+      .execute();
+}
+
 /** Adds cancellation, listing, idempotency keys, callbacks and traces. */
 async function addJobControl(db: Kysely<unknown>): Promise<void> {
-  await addColumns(db);
+  await addTexts(db, 'jobs', ['cancelled_at', 'idempotency_key', 'request_digest']);
+  await addNumbers(db, 'jobs', ['has_callback', 'has_url_secrets']);
+  await addTexts(db, 'job_requests', ['trace_parent']);
 
   await db.schema
     .createTable('callbacks')
@@ -160,33 +181,11 @@ async function addJobControl(db: Kysely<unknown>): Promise<void> {
   await db.schema.createIndex('jobs_status').on('jobs').columns(['status', 'job_id']).execute();
 }
 
-/** Adds columns one by one, as SQLite requires. */
-async function addColumns(db: Kysely<unknown>): Promise<void> {
-  await db.schema.alterTable('jobs').addColumn('cancelled_at', 'text').execute();
-  await db.schema.alterTable('jobs').addColumn('idempotency_key', 'text').execute();
-  await db.schema.alterTable('jobs').addColumn('request_digest', 'text').execute();
-  for (const flag of ['has_callback', 'has_url_secrets']) {
-    await db.schema
-      .alterTable('jobs')
-      .addColumn(flag, 'integer', (column) => column.notNull().defaultTo(0))
-      .execute();
-  }
-  await db.schema.alterTable('job_requests').addColumn('trace_parent', 'text').execute();
-}
-
 /** Adds the sharing of a job's inputs by several nodes, retries of transient failures, and digests of outputs. */
 async function addSharing(db: Kysely<unknown>): Promise<void> {
-  for (const [name, type] of [
-    ['transient_failures', 'integer'],
-    ['bytes_done', 'bigint'],
-    ['bytes_total', 'bigint'],
-  ] as const) {
-    await db.schema
-      .alterTable('inputs')
-      .addColumn(name, type, (column) => column.notNull().defaultTo(0))
-      .execute();
-  }
-  await db.schema.alterTable('inputs').addColumn('delivered_digest', 'text').execute();
+  await addNumbers(db, 'inputs', ['transient_failures']);
+  await addNumbers(db, 'inputs', ['bytes_done', 'bytes_total'], 'bigint');
+  await addTexts(db, 'inputs', ['delivered_digest']);
 
   await db.schema
     .createTable('destinations')
@@ -199,15 +198,12 @@ async function addSharing(db: Kysely<unknown>): Promise<void> {
 
 /** Counts exits of the whole service apart from exits of an input's own process. */
 async function addServiceEnds(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .alterTable('inputs')
-    .addColumn('service_ends', 'integer', (column) => column.notNull().defaultTo(0))
-    .execute();
+  await addNumbers(db, 'inputs', ['service_ends']);
 }
 
 /** Adds the callers of jobs, and the table of `probeWrite`. Older jobs have no caller. */
 async function addCallers(db: Kysely<unknown>): Promise<void> {
-  await db.schema.alterTable('jobs').addColumn('caller', 'text').execute();
+  await addTexts(db, 'jobs', ['caller']);
   await db.schema
     .createIndex('jobs_caller')
     .on('jobs')
@@ -225,8 +221,8 @@ async function addCallers(db: Kysely<unknown>): Promise<void> {
 
 /** Adds what callers recognise jobs by: references, labels and names of inputs. Inputs of older jobs have no names. */
 async function addDescriptions(db: Kysely<unknown>): Promise<void> {
-  await db.schema.alterTable('jobs').addColumn('client_reference', 'text').execute();
-  await db.schema.alterTable('inputs').addColumn('name', 'text').execute();
+  await addTexts(db, 'jobs', ['client_reference']);
+  await addTexts(db, 'inputs', ['name']);
   await db.schema
     .createTable('job_labels')
     .addColumn('job_id', 'text', (column) => column.notNull().references('jobs.job_id').onDelete('cascade'))
@@ -247,11 +243,8 @@ async function addDescriptions(db: Kysely<unknown>): Promise<void> {
 
 /** Adds retries. Nothing says which inputs of an older job lost the query of an address, so all of them count as such. */
 async function addRetries(db: Kysely<unknown>): Promise<void> {
-  await db.schema.alterTable('jobs').addColumn('retried_from', 'text').execute();
-  await db.schema
-    .alterTable('inputs')
-    .addColumn('query_erased', 'integer', (column) => column.notNull().defaultTo(0))
-    .execute();
+  await addTexts(db, 'jobs', ['retried_from']);
+  await addNumbers(db, 'inputs', ['query_erased']);
   await sql`update inputs set query_erased = 1
     where job_id in (select job_id from jobs where has_url_secrets = 1 and finished_at is not null)`.execute(db);
 }
@@ -272,10 +265,7 @@ async function addNodes(db: Kysely<unknown>): Promise<void> {
  * SQLite an index finds the next ones; PostgreSQL finds them by the job messages.
  */
 async function addPriorities(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .alterTable('inputs')
-    .addColumn('priority', 'integer', (column) => column.notNull().defaultTo(0))
-    .execute();
+  await addNumbers(db, 'inputs', ['priority']);
   const isUnfinished = sql`status in ('queued', 'reserved', 'running')`;
   const { rows } = await sql<{ last: number | null }>`
     select max(input_index) as last from inputs where ${isUnfinished}`.execute(db);
@@ -307,15 +297,14 @@ async function addDependencies(db: Kysely<unknown>): Promise<void> {
     .alterTable('inputs')
     .addColumn('needs', 'text', (column) => column.notNull().defaultTo(''))
     .execute();
-  for (const name of ['waiting_for', 'waiting_since', 'waiting_error'])
-    await db.schema.alterTable('inputs').addColumn(name, 'text').execute();
+  await addTexts(db, 'inputs', ['waiting_for', 'waiting_since', 'waiting_error']);
   await sql`create index inputs_waiting on inputs (job_id, waiting_for)
     where waiting_for is not null and status in ('queued', 'reserved')`.execute(db);
 }
 
 /** Adds the retry that has an input. Retries of older releases took all inputs that had failed. */
 async function addRetriedInputs(db: Kysely<unknown>): Promise<void> {
-  await db.schema.alterTable('inputs').addColumn('retried_by', 'text').execute();
+  await addTexts(db, 'inputs', ['retried_by']);
   await sql`update inputs set retried_by = retry.job_id
     from (select retried_from, max(job_id) as job_id from jobs where retried_from is not null group by retried_from) as retry
     where inputs.job_id = retry.retried_from and inputs.status = 'failed'`.execute(db);
@@ -329,11 +318,8 @@ async function addRetriedInputs(db: Kysely<unknown>): Promise<void> {
 
 /** Adds the number of cancelled inputs of a job, and the reason of its first failed one. */
 async function addCounts(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .alterTable('jobs')
-    .addColumn('inputs_cancelled', 'integer', (column) => column.notNull().defaultTo(0))
-    .execute();
-  await db.schema.alterTable('jobs').addColumn('first_reason', 'text').execute();
+  await addNumbers(db, 'jobs', ['inputs_cancelled']);
+  await addTexts(db, 'jobs', ['first_reason']);
   await sql`update jobs set inputs_cancelled = (
     select count(*) from inputs where inputs.job_id = jobs.job_id and status = 'cancelled')
     where cancelled_at is not null`.execute(db);
