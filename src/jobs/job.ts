@@ -75,10 +75,14 @@ export interface SubmittedJob extends JobResponse {
   readonly replayed: boolean;
 }
 
-/** Names one lease of one input. Reports of an older attempt are refused. */
-export interface InputAttempt {
+/** Identifies an input. */
+export interface InputId {
   readonly jobId: string;
   readonly inputIndex: number;
+}
+
+/** Names one lease of one input. Reports of an older attempt are refused. */
+export interface InputAttempt extends InputId {
   /** Counts from 1. */
   readonly attempt: number;
 }

@@ -135,22 +135,19 @@ export class InputRunner {
   }
 
   #runInWorker(run: InputRun, request: JobRequest, awaitsSignature: () => void): Promise<RunResult> {
-    const { pool, outputPaths, queue } = this.#options;
+    const { pool, outputPaths, queue, identities: own } = this.#options;
     const identity = this.#identityOf(request);
-    const { identities: own } = this.#options;
     // A reload may have taken it away since the lease.
     const error = identity === null || own === undefined ? null : problemOfIdentity(identity, own);
     if (error !== null) return Promise.resolve(failedRun(error));
-    const { jobId, inputIndex, attempt, transientFailures, processExits, inputJson } = run.lease;
-    const lease = { jobId, inputIndex, attempt, transientFailures, processExits, inputJson };
+    const { jobId, inputIndex, attempt, inputJson, needs } = run.lease;
+    const { operation, outputJson, paramsJson } = request;
     const { signal } = run.abort;
     return pool.run(
       {
-        ...lease,
-        ...request,
-        identity,
+        ...{ jobId, inputIndex, attempt, operation, identity, inputJson, outputJson, paramsJson },
         leased: queue.isShared,
-        writesOutputFolder: run.lease.needs.includes('output_folder'),
+        writesOutputFolder: needs.includes('output_folder'),
       },
       {
         signal,
@@ -159,8 +156,8 @@ export class InputRunner {
         },
         reserveOutputPath: (destination) => outputPaths.reserve(destination, run.lease),
         confirmLease: async () => {
-          if (await queue.mayCommit(lease, signal)) return undefined;
-          return new AppError('LEASE_LOST', { jobId: lease.jobId, inputIndex: lease.inputIndex }).toData();
+          if (await queue.mayCommit(run.lease, signal)) return undefined;
+          return new AppError('LEASE_LOST', { jobId, inputIndex }).toData();
         },
         awaitsSignature,
       },

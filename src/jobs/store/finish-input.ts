@@ -1,9 +1,9 @@
 import { type ExpressionBuilder, sql, type UpdateResult } from 'kysely';
 import type { JobScope } from '../caller.ts';
-import { type InputAttempt, MAX_PROCESS_EXITS, NO_PROGRESS } from '../job.ts';
+import { type InputAttempt, type InputId, MAX_PROCESS_EXITS, NO_PROGRESS } from '../job.ts';
 import { cancelledEntry, processExitEntry, type ResultEntry } from '../result-entries.ts';
 import { givenRows } from './dialect.ts';
-import type { Cancellation, FinishedInput, HandedIn, InputId, ReleasedInput } from './job-store.ts';
+import type { Cancellation, FinishedInput, HandedIn, ReleasedInput } from './job-store.ts';
 import { needsText } from './needs.ts';
 import type { Database, Tables } from './tables.ts';
 import { type JobChange, updateJobs } from './update-jobs.ts';

@@ -283,12 +283,6 @@ export interface LeaseRequest extends LeaseFilter {
   readonly count: number;
 }
 
-/** Identifies an input. */
-export interface InputId {
-  readonly jobId: string;
-  readonly inputIndex: number;
-}
-
 /** A leased input. The worker parses the JSON. */
 export interface LeasedInput extends InputAttempt {
   /** The number of transient failures so far. */

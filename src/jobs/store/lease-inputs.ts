@@ -1,19 +1,11 @@
 import { sql } from 'kysely';
 import type { JobStatus } from '#contract/job.ts';
 import type { JobReport } from '#telemetry/run-report.ts';
-import type { InputAttempt } from '../job.ts';
+import type { InputAttempt, InputId } from '../job.ts';
 import { cancelledEntry } from '../result-entries.ts';
 import { givenRows, jsonObject } from './dialect.ts';
 import { finishWithout, isCancelled, recordServiceExit, requeueInput } from './finish-input.ts';
-import type {
-  HandedIn,
-  InputId,
-  JobRequest,
-  LeasedInput,
-  LeaseFilter,
-  LeaseRequest,
-  RecoveredLeases,
-} from './job-store.ts';
+import type { HandedIn, JobRequest, LeasedInput, LeaseFilter, LeaseRequest, RecoveredLeases } from './job-store.ts';
 import { isLeftOut, needsIn } from './needs.ts';
 import { compareInputs } from './priority.ts';
 import type { Database, InputStatus } from './tables.ts';

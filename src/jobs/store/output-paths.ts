@@ -1,8 +1,9 @@
 import { foldersAbove } from '#bytes/path-overlap.ts';
 import type { ApiInputRef } from '#contract/request.ts';
+import type { InputId } from '../job.ts';
 import { outputPathsIn, type ResultEntry } from '../result-entries.ts';
 import { lockForReservation } from './dialect.ts';
-import type { InputId, JobPaths, JobRequest, LeasedInput } from './job-store.ts';
+import type { JobPaths, JobRequest, LeasedInput } from './job-store.ts';
 import type { Database } from './tables.ts';
 
 /** Implements `JobStore.reserveOutputPath`. */

@@ -1,9 +1,10 @@
 import { sql } from 'kysely';
 import type { ApiInputRef } from '#contract/request.ts';
 import { requestedName } from '#inputs/input-name.ts';
+import type { InputId } from '../job.ts';
 import { insertCallback } from './callbacks.ts';
 import { givenRows } from './dialect.ts';
-import type { InputId, KnownJob, NewJob } from './job-store.ts';
+import type { KnownJob, NewJob } from './job-store.ts';
 import { needsIn, needsText } from './needs.ts';
 import { MAX_COUNTED_BACKLOG, priorityOf } from './priority.ts';
 import { findRetry, recordOnlyRetries, recordRetries } from './retried-inputs.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { sql } from 'kysely';
 import type { CommandResponse, JobAttempt, PgBoss } from 'pg-boss';
 import type { Log } from '#telemetry/logger.ts';
-import type { InputId } from '../job-store.ts';
+import type { InputId } from '../../job.ts';
 import type { InputGroup } from '../queue-state.ts';
 import type { QueuedInput } from '../submit-job.ts';
 import type { Database } from '../tables.ts';
