@@ -57,6 +57,11 @@ export function isBucket(kind: DependencyKind | undefined): boolean {
   return kind === 'input_bucket' || kind === 'output_bucket';
 }
 
+/** Tells whether such a text names a signer. */
+export function isSigner(id: string): boolean {
+  return id === SIGNER || id.startsWith(`${SIGNER}:`);
+}
+
 /** Operations that write whole media to the scratch folder. */
 const PACKAGING: ReadonlySet<string> = new Set(['package', 'c2pa-package']);
 

@@ -8,21 +8,14 @@ import { type InputAttempt, NO_PROGRESS, NOTHING_RUNNING, type RunningProgress, 
 import { AbsentIdentities } from './outages/absent-identities.ts';
 import { HangWatch } from './outages/hang-watch.ts';
 import { type Outage, Outages, type OutagesOptions } from './outages/outages.ts';
-import type { JobEngine, JobQueue } from './queue/job-queue.ts';
+import type { JobEngine, JobQueue, LeaseRequest } from './queue/job-queue.ts';
 import { failedEntry } from './result-entries.ts';
 import { Admission, type AdmissionOptions } from './scheduling/admission.ts';
 import { OutputPathRegistries } from './scheduling/output-path-registry.ts';
 import { InputRun, InputRunner, type RunnerOptions } from './scheduling/run-input.ts';
 import { type SlotBounds, Slots } from './scheduling/slots.ts';
 import { StoreWrites } from './scheduling/store-writes.ts';
-import type {
-  FinishedInput,
-  HandedIn,
-  JobRequest,
-  LeasedInput,
-  LeaseRequest,
-  ReleasedInput,
-} from './store/job-store.ts';
+import type { FinishedInput, HandedIn, JobRequest, LeasedInput, ReleasedInput } from './store/job-store.ts';
 
 /** The interval of renewing leases and looking for cancellations, in milliseconds. */
 const RENEWAL_INTERVAL_MS = 2_000;

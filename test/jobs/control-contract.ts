@@ -8,7 +8,7 @@ import { MAX_CALLBACK_PAUSE_MS } from '#jobs/store/callbacks.ts';
 import type { JobStore, LeasedInput } from '#jobs/store/job-store.ts';
 import { pruneAllJobs } from '#jobs/store/maintenance.ts';
 
-import { leased, release, reserved, succeed } from '../support/jobs/leases.ts';
+import { leased, release, succeed } from '../support/jobs/leases.ts';
 import { resultsOf, type Scope, scripts, shared } from '../support/jobs/test-jobs.ts';
 
 const ids = new JobIds();
@@ -167,7 +167,7 @@ export function describeJobControl(
       const before = Date.now();
       const jobId = await submitted(store, ['a', 'b', 'c', 'd']);
       await leased(store, jobId);
-      await reserved(store, jobId, 2);
+      await leased(store, jobId, 2, 'reserved');
       const { oldestQueuedAt, ...counts } = await store.queueState();
       assert.deepEqual(counts, { queued: 1, reserved: 2, running: 1, callbacks: 0 });
       assert.ok(Date.parse(oldestQueuedAt ?? '') >= before);

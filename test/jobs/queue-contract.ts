@@ -3,9 +3,9 @@ import { describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
 import { NO_PROGRESS, type Submission } from '#jobs/job.ts';
 import { JobIds } from '#jobs/job-ids.ts';
-import type { JobEngine, QueueEvent } from '#jobs/queue/job-queue.ts';
+import type { JobEngine, LeaseRequest, QueueEvent } from '#jobs/queue/job-queue.ts';
 import { succeededEntry } from '#jobs/result-entries.ts';
-import type { FinishedInput, LeasedInput, LeaseRequest, ReleasedInput } from '#jobs/store/job-store.ts';
+import type { FinishedInput, LeasedInput, ReleasedInput } from '#jobs/store/job-store.ts';
 import { ALL_JOBS } from '../support/jobs/leases.ts';
 import { resultsOf, type Scope, scripts, until } from '../support/jobs/test-jobs.ts';
 
@@ -237,7 +237,7 @@ export function describeJobQueue(engineName: string, openEngine: (scope: Scope) 
       test(`ten inputs start within 40 starts beside ${what} of another caller`, async (t) => {
         const { engine } = await openEngine(t);
         for (let job = 0; job < jobs; job += 1) await submitted(engine, inputs, { caller: 'busy' });
-        // Some low ones have had their turn.
+        // Some are leased ahead, and some low ones have had their turn.
         for (let lease = 0; lease < 20; lease += 1) await leaseOne(engine);
         const batch = await submitted(engine, 10, { caller: 'other' });
         assert((await leasesUntil(engine, [batch], 10)) <= 40);

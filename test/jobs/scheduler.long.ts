@@ -5,9 +5,15 @@ import { join } from 'node:path';
 import { after, describe, type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
-import { type JobEngine, type JobQueue, type NewLeases, QueueEvents } from '#jobs/queue/job-queue.ts';
+import {
+  type JobEngine,
+  type JobQueue,
+  type LeaseRequest,
+  type NewLeases,
+  QueueEvents,
+} from '#jobs/queue/job-queue.ts';
 import { Scheduler, type SchedulerOptions } from '#jobs/scheduler.ts';
-import type { JobStore, LeasedInput, LeaseRequest, ReleasedInput } from '#jobs/store/job-store.ts';
+import type { JobStore, LeasedInput, ReleasedInput } from '#jobs/store/job-store.ts';
 import { WorkerPool } from '#workers/worker-pool.ts';
 import { createJobsDatabase } from '../support/jobs/jobs-database.ts';
 import {

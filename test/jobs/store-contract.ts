@@ -6,7 +6,7 @@ import { failedEntry } from '#jobs/result-entries.ts';
 import { MAX_SERVICE_EXITS } from '#jobs/store/finish-input.ts';
 import type { JobStore, LeasedInput } from '#jobs/store/job-store.ts';
 import { pruneAllJobs } from '#jobs/store/maintenance.ts';
-import { finish, leased, release, reserved, succeed as succeedOne } from '../support/jobs/leases.ts';
+import { finish, leased, release, succeed as succeedOne } from '../support/jobs/leases.ts';
 import { resultsOf, type Scope, scripts, shared } from '../support/jobs/test-jobs.ts';
 
 const ids = new JobIds();
@@ -37,6 +37,12 @@ export function describeJobStore(engineName: string, databaseFor: (scope: Scope)
 
   async function started(store: JobStore, jobId: string): Promise<LeasedInput> {
     const [lease] = await leased(store, jobId);
+    assert(lease !== undefined);
+    return lease;
+  }
+
+  async function reserved(store: JobStore, jobId: string): Promise<LeasedInput> {
+    const [lease] = await leased(store, jobId, 1, 'reserved');
     assert(lease !== undefined);
     return lease;
   }
@@ -227,15 +233,14 @@ export function describeJobStore(engineName: string, databaseFor: (scope: Scope)
       assert.equal((await current.findJob(jobId))?.status, 'failed');
     });
 
-    test('an input in a pause is not leased, and is queued again', async () => {
+    test('a reserved input is started, finished and requeued like any other', async () => {
       const store = await sharedStore();
       const jobId = await submitted(store, ['a', 'b']);
-      const first = await started(store, jobId);
-      const [second] = await reserved(store, jobId);
-      assert(second !== undefined);
+      const [first, second] = [await started(store, jobId), await reserved(store, jobId)];
       assert.deepEqual(await leased(store, jobId), []);
       assert.equal((await succeed(store, first)).input, 'finished');
       assert.equal((await release(store, second)).input, 'queued');
+      await store.startInputs([second]);
       assert.equal((await started(store, jobId)).inputIndex, 1);
     });
 

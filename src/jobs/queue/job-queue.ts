@@ -2,14 +2,7 @@ import type { ByteProgress } from '#operations/operation.ts';
 import type { OtherNode } from '#telemetry/metrics.ts';
 import type { JobReport } from '#telemetry/run-report.ts';
 import type { InputAttempt } from '../job.ts';
-import type {
-  FinishedInput,
-  HandedIn,
-  JobStore,
-  LeasedInput,
-  LeaseRequest,
-  ReleasedInput,
-} from '../store/job-store.ts';
+import type { FinishedInput, HandedIn, JobStore, LeasedInput, LeaseFilter, ReleasedInput } from '../store/job-store.ts';
 import type { NamedIdentity } from '../store/postgres/node-records.ts';
 
 /**
@@ -51,8 +44,13 @@ export interface JobQueue {
   /** Returns leased inputs without results, which are queued again: at once, or at `retryAt`. */
   release(inputs: readonly ReleasedInput[]): Promise<HandedIn>;
 
-  /** Stops looking for work, and queues inputs again that are in a pause. To be called when all leases are handed in. */
+  /** Stops looking for work, and queues inputs again that it leased ahead. To be called when all leases are handed in. */
   close(): Promise<void>;
+}
+
+/** Says how many inputs are leased, and of which jobs. */
+export interface LeaseRequest extends LeaseFilter {
+  readonly count: number;
 }
 
 export interface NewLeases {

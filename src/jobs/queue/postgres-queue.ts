@@ -19,7 +19,6 @@ import type {
   HandedIn,
   KnownJob,
   LeasedInput,
-  LeaseRequest,
   NewJob,
   ReleasedInput,
 } from '../store/job-store.ts';
@@ -28,7 +27,7 @@ import { Batcher } from '../store/postgres/batcher.ts';
 import { HEARTBEAT_SECONDS, type JobMessage, MessageQueue } from '../store/postgres/message-queue.ts';
 import { type Notification, NotificationListener, NotificationPublisher } from '../store/postgres/notifications.ts';
 import type { PostgresDatabase } from '../store/postgres/postgres-database.ts';
-import { ANY_PRIORITIES, LeaseTurns } from '../store/priority.ts';
+import { ANY_PRIORITIES } from '../store/priority.ts';
 import {
   GroupCache,
   groupsNeeding,
@@ -40,7 +39,7 @@ import {
 import { submitJobs } from '../store/submit-job.ts';
 import type { Database } from '../store/tables.ts';
 import { updateJobs } from '../store/update-jobs.ts';
-import { type JobQueue, type NewLeases, QueueEvents, type Renewal } from './job-queue.ts';
+import { type JobQueue, type LeaseRequest, type NewLeases, QueueEvents, type Renewal } from './job-queue.ts';
 import { LeaseTimer, leaseClock } from './lease-timer.ts';
 
 /** The lease that a node relies on, shorter than the heartbeat timeout of its message by more than any pause of the process. */
@@ -88,7 +87,6 @@ export class PostgresQueue implements JobQueue {
   readonly #clock = leaseClock();
   readonly #held = new Map<string, HeldInput>();
   readonly #groups = new GroupCache();
-  readonly #turns = new LeaseTurns();
   readonly #submissions = new Batcher((jobs: readonly NewJob[]) => this.#submitAll(jobs), SUBMISSION_BATCHES);
   readonly #exchanges = new Batcher((batch: readonly Exchange[]) => this.#exchangeAll(batch), EXCHANGE_BATCHES);
 
@@ -234,7 +232,7 @@ export class PostgresQueue implements JobQueue {
   async #exchange(db: Database, batch: readonly Exchange[]) {
     const received = [];
     for (const { request } of batch) received.push(request === null ? [] : await this.#receive(db, request));
-    const { leased, starts } = await leaseQueued(db, received.flat());
+    const { leased, starts } = await leaseQueued(db, received.flat(), 'running');
     const results = batch.flatMap((exchange) => exchange.results);
     const recorded = await recordResults(db, results);
     const finished = await updateJobs(db, [...starts, ...recorded]);
@@ -275,7 +273,7 @@ export class PostgresQueue implements JobQueue {
       ...(await groupsNeeding(db, request)),
     ];
     // The same goes for messages of low priority.
-    const maxPriorities = isExtra ? ANY_PRIORITIES : this.#turns.next();
+    const maxPriorities = isExtra ? ANY_PRIORITIES : this.#messages.nextPriorities();
     return this.#messages.fetch(db, count, excluded, maxPriorities);
   }
 

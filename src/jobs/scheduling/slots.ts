@@ -1,5 +1,5 @@
 import type { Outages } from '../outages/outages.ts';
-import type { LeaseRequest } from '../store/job-store.ts';
+import type { LeaseRequest } from '../queue/job-queue.ts';
 import type { InputRun } from './run-input.ts';
 
 /** Inputs that run beyond the regular number at most, each in a worker that is started for it. */

@@ -15,7 +15,8 @@ import type { ResultEntry } from '../result-entries.ts';
  *
  * Glossary:
  * - *Lease*: gives a queued input to one process. It is identified by its attempt number; a newer lease invalidates it.
- * - *Reserved input*: leased and not running, in the pause before a retry.
+ * - *Reserved input*: leased and not running: ahead of time, so that no worker waits for the disk between two inputs, or in
+ *   the pause before a retry.
  * - *Late*: refused, because the lease is not the newest one of its input, or the input is finished. Nothing is written.
  * - *Finished*: succeeded, failed or cancelled. A job finishes with its last input.
  *
@@ -85,10 +86,16 @@ export interface JobStore {
   pruneJobs(finishedBefore: Date): Promise<number>;
 
   /**
-   * Leases queued inputs in the order of their priorities, and starts their jobs; fewer when fewer are queued. Takes inputs within the
-   * first bound on priorities, then within the next one while it needs more. The last one bounds nothing.
+   * Leases queued inputs in the order of their priorities; fewer when fewer are queued. Each part has its bounds on
+   * priorities: it takes inputs within the first one, then within the next one while it needs more.
    */
-  leaseInputs(request: LeaseRequest, maxPriorities: readonly number[]): Promise<readonly LeasedInput[]>;
+  leaseInputs(parts: readonly LeasePart[], filter: LeaseFilter): Promise<readonly (readonly LeasedInput[])[]>;
+
+  /**
+   * Records that reserved inputs were started. Ignores late leases. The embedded queue does not wait for it: a kill may lose it, and a
+   * result is never written before it.
+   */
+  startInputs(leases: readonly InputAttempt[]): Promise<void>;
 
   /** Returns what the inputs of a job share; null when there is no such job. */
   requestOfJob(jobId: string): Promise<JobRequest | null>;
@@ -156,6 +163,9 @@ export interface JobStore {
 
   /** Writes a row as large as a small job. Rejects when the database cannot be written. */
   probeWrite(): Promise<void>;
+
+  /** Returns the same store for calls that nobody waits for: they may be delayed to share a commit with others. */
+  batched(): JobStore;
 
   /** Completes the calls that were begun, and closes the database. */
   close(): Promise<void>;
@@ -263,6 +273,14 @@ export interface Cancellation {
 /** The numbers of queued inputs of each caller; null stands for jobs without one. */
 export type QueuedCounts = ReadonlyMap<string | null, number>;
 
+/** The inputs of a lease that are recorded alike. */
+export interface LeasePart {
+  readonly count: number;
+  readonly status: 'running' | 'reserved';
+  /** Upper bounds of priorities, the preferred one first; the last one bounds nothing. */
+  readonly maxPriorities: readonly number[];
+}
+
 /** The inputs that a lease may be of. */
 export interface LeaseFilter {
   /** The only jobs that may be leased of; null for all. */
@@ -276,11 +294,6 @@ export interface LeaseFilter {
   readonly overdueBefore: string;
   /** Inputs that need another signer than these are left out, however long they have waited; null for none. */
   readonly onlySigners: readonly string[] | null;
-}
-
-/** Says how many inputs are leased, and of which jobs. */
-export interface LeaseRequest extends LeaseFilter {
-  readonly count: number;
 }
 
 /** A leased input. The worker parses the JSON. */

@@ -4,8 +4,8 @@ import type { JobReport } from '#telemetry/run-report.ts';
 import type { InputAttempt, InputId } from '../job.ts';
 import { cancelledEntry } from '../result-entries.ts';
 import { givenRows, jsonObject } from './dialect.ts';
-import { finishWithout, isCancelled, recordServiceExit, requeueInput } from './finish-input.ts';
-import type { HandedIn, JobRequest, LeasedInput, LeaseFilter, LeaseRequest, RecoveredLeases } from './job-store.ts';
+import { finishWithout, isCancelled, isCurrent, recordServiceExit, requeueInput } from './finish-input.ts';
+import type { HandedIn, JobRequest, LeasedInput, LeaseFilter, LeasePart, RecoveredLeases } from './job-store.ts';
 import { isLeftOut, needsIn } from './needs.ts';
 import { compareInputs } from './priority.ts';
 import type { Database, InputStatus } from './tables.ts';
@@ -14,15 +14,23 @@ import { type JobChange, startOf, updateJobs } from './update-jobs.ts';
 /** Implements `JobStore.leaseInputs`. */
 export async function leaseInputs(
   db: Database,
-  { count, ...filter }: LeaseRequest,
-  maxPriorities: readonly number[],
-): Promise<readonly LeasedInput[]> {
-  const leased: LeasedInput[] = [];
-  for (const maxPriority of maxPriorities) {
-    if (leased.length >= count) break;
-    leased.push(...(await leaseAndStart(db, await nextQueued(db, count - leased.length, maxPriority, filter))));
+  parts: readonly LeasePart[],
+  filter: LeaseFilter,
+): Promise<readonly (readonly LeasedInput[])[]> {
+  const all: LeasedInput[][] = [];
+  let isExhausted = false;
+  for (const { count, status, maxPriorities } of parts) {
+    const leased: LeasedInput[] = [];
+    for (const maxPriority of maxPriorities) {
+      if (isExhausted || leased.length >= count) break;
+      const next = await nextQueued(db, count - leased.length, maxPriority, filter);
+      leased.push(...(await leaseAndStart(db, next, status)));
+    }
+    // The last bound is none.
+    isExhausted ||= leased.length < count;
+    all.push(leased.sort(compareInputs));
   }
-  return leased.sort(compareInputs);
+  return all;
 }
 
 /** Returns the inputs that are leased next. */
@@ -62,10 +70,30 @@ async function nextQueued(
   );
 }
 
-async function leaseAndStart(db: Database, inputs: readonly InputId[]): Promise<readonly LeasedInput[]> {
-  const { leased, starts } = await leaseQueued(db, inputs);
-  await updateJobs(db, starts);
+async function leaseAndStart(
+  db: Database,
+  inputs: readonly InputId[],
+  status: LeasePart['status'],
+): Promise<readonly LeasedInput[]> {
+  const { leased, starts } = await leaseQueued(db, inputs, status);
+  if (status === 'running') await updateJobs(db, starts);
   return leased;
+}
+
+/** Implements `JobStore.startInputs`. */
+export async function startInputs(db: Database, leases: readonly InputAttempt[]): Promise<void> {
+  for (const lease of leases)
+    await db.updateTable('inputs').set({ status: 'running' }).where(isCurrent(lease)).execute();
+  const queued = await db
+    .selectFrom('jobs')
+    .select('job_id')
+    .where('status', '=', 'queued')
+    .where('job_id', 'in', [...new Set(leases.map(({ jobId }) => jobId))])
+    .execute();
+  await updateJobs(
+    db,
+    queued.map((job) => startOf(job.job_id)),
+  );
 }
 
 /** Implements `JobStore.requestOfJob`. */
@@ -109,7 +137,7 @@ export async function takeOverInput(
   const isFinished = recovered?.queuedCount === 0 && recovered.late.length === 0;
   if (isFinished) return { lease: null, finishedJobs: recovered.finishedJobs };
   // Also when nothing was lost: its node may have queued it again meanwhile, and this is its only job message.
-  const [lease = null] = await leaseAndStart(db, [input]);
+  const [lease = null] = await leaseAndStart(db, [input], 'running');
   const isCancelledNow = lease === null && (await isCancelled(db, input.jobId));
   return { lease, finishedJobs: isCancelledNow ? await finishCancelled(db, input) : [] };
 }
@@ -127,11 +155,12 @@ const INPUT_COLUMNS = { job_id: 'text', input_index: 'integer' } as const;
 
 /**
  * Leases those of the inputs that are queued, and whose jobs are not cancelled. Returns them with the changes of their
- * jobs, which are to be made in the same transaction.
+ * jobs, which are to be made in the same transaction when the inputs start.
  */
 export async function leaseQueued(
   db: Database,
   inputs: readonly InputId[],
+  status: LeasePart['status'],
 ): Promise<{ readonly leased: readonly LeasedInput[]; readonly starts: readonly JobChange[] }> {
   if (inputs.length === 0) return { leased: [], starts: [] };
   const rows = inputs.map(({ jobId, inputIndex }) => ({ job_id: jobId, input_index: inputIndex }));
@@ -146,7 +175,7 @@ export async function leaseQueued(
       readonly waitingSince: string | null;
     }
   >`
-    update inputs set status = 'running', attempt = inputs.attempt + 1, bytes_done = 0, bytes_total = 0
+    update inputs set status = ${status}, attempt = inputs.attempt + 1, bytes_done = 0, bytes_total = 0
     from ${givenRows(db, INPUT_COLUMNS, rows)} as wanted
     where inputs.job_id = wanted.job_id and inputs.input_index = wanted.input_index and inputs.status = 'queued'
       and exists (select 1 from jobs where jobs.job_id = inputs.job_id and jobs.cancelled_at is null)

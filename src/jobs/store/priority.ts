@@ -27,7 +27,7 @@ export function priorityOf({ sync, inputIndex, backlog }: PlaceInQueue): number 
 }
 
 /** The number of leases of which one prefers inputs of low priority, so that none of them starves. */
-const LOW_PRIORITY_INTERVAL = 8;
+export const LOW_PRIORITY_INTERVAL = 8;
 
 /** The highest priority of a job that is not sync, and the lower ones that take turns at being preferred. */
 const ASYNC_PRIORITY = 0;
@@ -40,21 +40,9 @@ const ANY_PRIORITY = 2 ** 31 - 1;
 export const ANY_PRIORITIES: readonly number[] = [ANY_PRIORITY];
 
 /**
- * Counts the leases of a queue, and says which inputs each prefers, by upper bounds of priorities: a lease takes inputs within the
- * first bound, then within the next one while it needs more.
+ * Returns upper bounds of priorities: a lease takes inputs within the first bound, then within the next one while it needs
+ * more. `turn` counts the leases that prefer low priorities.
  */
-export class LeaseTurns {
-  #leases = 0;
-
-  /** Returns the bounds of the next lease. */
-  next(): readonly number[] {
-    this.#leases += 1;
-    const turn = this.#leases / LOW_PRIORITY_INTERVAL;
-    return Number.isInteger(turn) ? lowPriorities(turn) : ANY_PRIORITIES;
-  }
-}
-
-/** Returns the bounds of a lease that prefers low priorities; `turn` counts these leases. */
 export function lowPriorities(turn: number): readonly number[] {
   return [LOW_PRIORITIES[turn % LOW_PRIORITIES.length] ?? ASYNC_PRIORITY, ASYNC_PRIORITY, ANY_PRIORITY];
 }

@@ -2,7 +2,7 @@ import { closeCallback, leaseCallbacks, postponeCallback } from './callbacks.ts'
 import { findRequest, findRetriedJob } from './find-request.ts';
 import { cancelJob, cancelledAmong, finishInputs, releaseInputs } from './finish-input.ts';
 import type { JobStore } from './job-store.ts';
-import { leaseInputs, recoverLeases, requestOfJob } from './lease-inputs.ts';
+import { leaseInputs, recoverLeases, requestOfJob, startInputs } from './lease-inputs.ts';
 import { probeWrite, pruneJobs } from './maintenance.ts';
 import { countNeeding, countWaiting, identitiesBeside, recordWaiting, waitingInputs } from './needs.ts';
 import { pathsOfJob, releaseOutputPaths, reserveOutputPath } from './output-paths.ts';
@@ -13,7 +13,7 @@ import { findByIdempotencyKey, submitJob } from './submit-job.ts';
 import type { Database } from './tables.ts';
 
 /** The methods of `JobStore` that work on the database. */
-export type StoreMethod = Exclude<keyof JobStore, 'close'>;
+export type StoreMethod = Exclude<keyof JobStore, 'batched' | 'close'>;
 
 /** Implements a method on a database: `read` outside of a transaction, `write` within one. */
 export interface MethodOnDatabase<Arguments extends readonly unknown[], Result> {
@@ -69,6 +69,7 @@ export const storeMethods: {
   requestOfJob: read(requestOfJob),
   reserveOutputPath: write(reserveOutputPath),
   resultEntries: read(resultEntries),
+  startInputs: write(startInputs),
   submitJob: write(submitJob),
   waitingInputs: read(waitingInputs),
 };

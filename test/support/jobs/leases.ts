@@ -10,16 +10,15 @@ export const ALL_JOBS: LeaseFilter = {
 };
 
 /** Leases the next inputs of a job. */
-export function leased(store: JobStore, jobId: string, count = 1): Promise<readonly LeasedInput[]> {
-  return store.leaseInputs({ ...ALL_JOBS, onlyJobs: [jobId], count }, ANY_PRIORITIES);
-}
-
-/** Leases the next inputs of a job, and puts them into the pause before a retry. */
-export async function reserved(store: JobStore, jobId: string, count = 1): Promise<readonly LeasedInput[]> {
-  const leases = await leased(store, jobId, count);
-  const retryAt = Date.now();
-  await store.releaseInputs(leases.map((lease) => ({ lease, reason: 'transient-failure', retryAt })));
-  return leases;
+export async function leased(
+  store: JobStore,
+  jobId: string,
+  count = 1,
+  status: 'running' | 'reserved' = 'running',
+): Promise<readonly LeasedInput[]> {
+  const part = { count, status, maxPriorities: ANY_PRIORITIES };
+  const [inputs = []] = await store.leaseInputs([part], { ...ALL_JOBS, onlyJobs: [jobId] });
+  return inputs;
 }
 
 /** The effect of handing in one input. */
