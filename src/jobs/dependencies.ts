@@ -57,6 +57,12 @@ export function isBucket(kind: DependencyKind | undefined): boolean {
   return kind === 'input_bucket' || kind === 'output_bucket';
 }
 
+/** Tells whether such a text names what may hang and say nothing: a folder or bucket. */
+export function mayHang(id: string): boolean {
+  const kind = dependencyOf(id)?.kind;
+  return isBucket(kind) || kind?.endsWith('_folder') === true;
+}
+
 /** Tells whether such a text names a signer. */
 export function isSigner(id: string): boolean {
   return id === SIGNER || id.startsWith(`${SIGNER}:`);

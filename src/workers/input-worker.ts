@@ -327,11 +327,16 @@ const LONG_SIGNATURE_MS = 25;
 
 /** Waits for a signature, and tells the service where that takes long. */
 async function awaitSignature<T>(run: number, sign: () => Promise<T>): Promise<T> {
-  const timer = setTimeout(() => send({ type: 'awaits-signature', run }), LONG_SIGNATURE_MS);
+  let isLong = false;
+  const timer = setTimeout(() => {
+    isLong = true;
+    send({ type: 'awaits-signature', run });
+  }, LONG_SIGNATURE_MS);
   try {
     return await sign();
   } finally {
     clearTimeout(timer);
+    if (isLong) send({ type: 'signature-ended', run });
   }
 }
 

@@ -258,6 +258,8 @@ export class WorkerProcess {
         return void this.#answer(run, message.id, run.hooks.confirmLease());
       case 'awaits-signature':
         return run.hooks.awaitsSignature();
+      case 'signature-ended':
+        return run.hooks.signatureEnded();
     }
   }
 

@@ -84,7 +84,9 @@ export type FromWorker =
   | { readonly type: 'reserve-output-path'; readonly run: number; readonly id: number; readonly destination: string }
   | { readonly type: 'confirm-lease'; readonly run: number; readonly id: number }
   /** A signature or time-stamp is waited for, and takes long. */
-  | { readonly type: 'awaits-signature'; readonly run: number };
+  | { readonly type: 'awaits-signature'; readonly run: number }
+  /** That has ended, with a signature or without. */
+  | { readonly type: 'signature-ended'; readonly run: number };
 
 /** Answers of a worker: to `start` it is `ready`, to `run` one of the others. */
 export type WorkerAnswer =

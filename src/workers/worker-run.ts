@@ -15,6 +15,8 @@ export interface RunHooks {
   confirmLease(): Promise<AppErrorData | undefined>;
   /** Called when a signature or time-stamp is waited for, and takes long: another input can run meanwhile. */
   awaitsSignature(): void;
+  /** Called when that has ended. */
+  signatureEnded(): void;
 }
 
 /** What a worker measured of a run. */

@@ -124,6 +124,7 @@ describe('the time that an input may spend in one phase', () => {
       reserveOutputPath: async () => undefined,
       confirmLease: async () => undefined,
       awaitsSignature: () => undefined,
+      signatureEnded: () => undefined,
     };
     const run = new WorkerRun(1, hooks, budgets);
     const idle = { memoryBytes: 0, cpuMs: 0, readBytes: 0, writtenBytes: 0 };

@@ -6,7 +6,7 @@ import { Outages } from '#jobs/outages/outages.ts';
 import { NO_LOG } from '../support/jobs/test-jobs.ts';
 
 /** A watch of runs that need something and are silent. `answer` ends the probe of a kind; `held` has what runs were stopped by. */
-function watched(t: TestContext, runs: readonly (readonly [need: string, idleMs: number])[]) {
+function watched(t: TestContext, runs: readonly (readonly [need: string, idleMs: number, signatureMs?: number])[]) {
   t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
   const probes = new Map<string, PromiseWithResolvers<string | null>>();
   const held: string[] = [];
@@ -24,8 +24,8 @@ function watched(t: TestContext, runs: readonly (readonly [need: string, idleMs:
     signers: () => null,
     changed: () => undefined,
   });
-  const made = runs.map(([need, idleMs]) => ({
-    ...{ lease: { needs: [need] }, idleMs, heldUpBy: null as AppError | null },
+  const made = runs.map(([need, idleMs, signatureMs = 0]) => ({
+    ...{ lease: { needs: [need] }, idleMs, signatureMs, heldUpBy: null as AppError | null },
     holdUp(error: AppError) {
       this.heldUpBy = error;
       held.push(`${need} ${error.reason}`);
@@ -40,7 +40,7 @@ function watched(t: TestContext, runs: readonly (readonly [need: string, idleMs:
     probes.get(kind)?.resolve(problem);
     await new Promise(setImmediate);
   };
-  return { outages, probes, held, answer };
+  return { outages, runs: made, probes, held, answer };
 }
 
 test('inputs without progress are stopped by what hangs, each as soon as that is certain', async (t) => {
@@ -49,6 +49,7 @@ test('inputs without progress are stopped by what hangs, each as soon as that is
     ['output_bucket:a', 11_000],
     ['output_folder', 11_000],
     ['input_folder:b', 0],
+    ['signer:news', 11_000],
   ]);
   t.mock.timers.tick(1_000);
   assert.deepEqual([...probes.keys()].sort(), ['output_bucket', 'output_folder', 'scratch_folder']);
@@ -77,4 +78,18 @@ test('nothing waits for a folder that has not answered yet, nor is begun, until 
   await answer('output_folder', null);
   assert.deepEqual(outages.bounds([]).withoutDependencies, []);
   assert.equal(outages.holdsUp(['output_folder']), false);
+});
+
+test('nothing waits for a signer that has not signed for a while, nor is begun, until it does', (t) => {
+  const { outages, runs, held } = watched(t, [
+    ['signer:slow', 4_000, 4_000],
+    ['signer:news', 2_000, 2_000],
+  ]);
+  t.mock.timers.tick(1_000);
+  assert.deepEqual(outages.bounds([]).withoutDependencies, ['signer:slow']);
+  assert.deepEqual([outages.holdsUp(['signer:slow']), outages.holdsUp(['signer:news'])], [true, false]);
+  for (const run of runs) run.signatureMs = 0;
+  t.mock.timers.tick(1_000);
+  assert.deepEqual(outages.bounds([]).withoutDependencies, []);
+  assert.deepEqual([held, outages.list()], [[], []]);
 });

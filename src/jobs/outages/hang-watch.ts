@@ -1,5 +1,5 @@
 import type { AppError } from '#errors/app-error.ts';
-import { dependencyOf, isBucket } from '../dependencies.ts';
+import { dependencyOf, isBucket, isSigner, mayHang } from '../dependencies.ts';
 import type { LeasedInput } from '../store/job-store.ts';
 import type { Outages } from './outages.ts';
 
@@ -14,6 +14,12 @@ const FOLDER_DOUBT_MS = 1_000;
 const BUCKET_DOUBT_MS = 3_000;
 
 /**
+ * The time without a signature after which inputs of an identity leave their slots to others, in milliseconds. The signer itself ends
+ * what takes too long.
+ */
+const SIGNER_DOUBT_MS = 3_000;
+
+/**
  * The time without progress after which an input is stopped where its folder or bucket cannot be used, and between two tries of one,
  * in milliseconds.
  */
@@ -24,6 +30,8 @@ interface WatchedRun {
   readonly lease: Pick<LeasedInput, 'needs'>;
   /** Milliseconds without progress. */
   readonly idleMs: number;
+  /** Milliseconds for which it has waited for a signature. */
+  readonly signatureMs: number;
   /** The error of the dependency because of which it was stopped; null where none was. */
   readonly heldUpBy: AppError | null;
   /** Stops the run. */
@@ -33,7 +41,7 @@ interface WatchedRun {
 /**
  * Finds folders and buckets that hang, and stops the inputs that make no progress because of them: a process in a dead network file
  * system says nothing itself, and one that waits for a silent server does so after minutes. That is certain after
- * as long as a slow server may need. Until then their slots are free for others.
+ * as long as a slow server may need. Until then their slots are free for others, and so are those of inputs that wait for a signer.
  */
 export class HangWatch {
   readonly #runs: ReadonlySet<WatchedRun>;
@@ -41,6 +49,8 @@ export class HangWatch {
   readonly #timer: NodeJS.Timeout;
   /** Dependencies that are being tried, or were a moment ago. */
   readonly #tried = new Set<string>();
+  /** Signers that have not signed for a while. */
+  #silentSigners: ReadonlySet<string> = new Set();
 
   constructor(runs: ReadonlySet<WatchedRun>, outages: Outages) {
     this.#runs = runs;
@@ -53,15 +63,25 @@ export class HangWatch {
   }
 
   #look(): void {
-    const needs = new Set(this.#without(SILENCE_MS).flatMap(({ lease }) => lease.needs));
+    const needs = new Set(this.#without(SILENCE_MS).flatMap(({ lease }) => lease.needs.filter(mayHang)));
     for (const dependency of needs) if (!this.#tried.has(dependency)) void this.#try(dependency);
+    this.#lookAtSigners();
+  }
+
+  #lookAtSigners(): void {
+    const waiting = [...this.#runs].filter(({ signatureMs }) => signatureMs > SIGNER_DOUBT_MS);
+    const silent = new Set(waiting.flatMap(({ lease }) => lease.needs.filter(isSigner)));
+    const known = this.#silentSigners;
+    this.#silentSigners = silent;
+    for (const signer of silent) if (!known.has(signer)) this.#outages.doubt(signer);
+    for (const signer of known) if (!silent.has(signer)) this.#outages.trust(signer);
   }
 
   async #try(dependency: string): Promise<void> {
     this.#tried.add(dependency);
     const doubtMs = isBucket(dependencyOf(dependency)?.kind) ? BUCKET_DOUBT_MS : FOLDER_DOUBT_MS;
     const doubt = setTimeout(() => this.#outages.doubt(dependency), doubtMs).unref();
-    const problem = await this.#outages.hangProblemOf(dependency);
+    const problem = await this.#outages.problemOf(dependency);
     clearTimeout(doubt);
     const stalled = this.#without(STALL_MS).filter(({ lease }) => lease.needs.includes(dependency));
     if (problem !== null && stalled.length > 0) {

@@ -1,6 +1,5 @@
 import { type Backoff, backoffMs } from '#concurrency/retry.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
-import type { DependencyKind } from '#errors/entry.ts';
 import type { Log } from '#telemetry/logger.ts';
 import { OutageLog, type OutageTexts } from '#telemetry/outage-log.ts';
 import { causesOf, type DependencyProbes, dependencyOf, isBucket, shownIdOf } from '../dependencies.ts';
@@ -102,10 +101,10 @@ export class Outages {
     return cause === undefined ? null : this.#begin(cause, error);
   }
 
-  /** Returns the problem of a folder or bucket that an input needs which makes no progress; null where it can be used, and for others. */
-  async hangProblemOf(id: string): Promise<string | null> {
-    const kind = dependencyOf(id)?.kind;
-    return isBucket(kind) || FOLDERS.has(kind) ? await this.#problemOf(id) : null;
+  /** Returns the problem of a dependency, in words; null where it can be used. One of another release cannot be probed: inputs try it. */
+  async problemOf(id: string): Promise<string | null> {
+    const dependency = dependencyOf(id);
+    return dependency === null ? null : await this.#options.probes.problemOf(dependency);
   }
 
   /** Begins the outage of a folder or bucket that hangs. Returns its error. */
@@ -192,7 +191,7 @@ export class Outages {
     if (dependency === undefined) return null;
     if (fitsAlone(error))
       return { dependency, pauseMs: Math.min(Math.max(waitedMs, MIN_RESERVED_PAUSE_MS), FIT_PAUSE_MS) };
-    if ((await this.#problemOf(dependency)) !== null) return this.#begin(dependency, error);
+    if ((await this.problemOf(dependency)) !== null) return this.#begin(dependency, error);
     if (this.#unfit.has(dependency)) this.#begin(dependency, error);
     this.#unfit.add(dependency);
     return { dependency, pauseMs: FIT_PAUSE_MS };
@@ -200,7 +199,7 @@ export class Outages {
 
   async #firstFailing(causes: readonly string[]): Promise<string | undefined> {
     for (const dependency of causes) {
-      if ((await this.#problemOf(dependency)) !== null) return dependency;
+      if ((await this.problemOf(dependency)) !== null) return dependency;
     }
     return undefined;
   }
@@ -252,7 +251,7 @@ export class Outages {
   }
 
   async #probe(outage: OpenOutage): Promise<void> {
-    const problem = await this.#problemOf(outage.dependency);
+    const problem = await this.problemOf(outage.dependency);
     if (problem === null) {
       outage.allowed = 1;
       this.#log.works(shownIdOf(outage.dependency), { isUsed: false });
@@ -267,20 +266,12 @@ export class Outages {
     this.#log.away(shownIdOf(dependency), error.reason, host === undefined ? problem : `${host}: ${problem}`);
     this.#probeLater(outage);
   }
-
-  /** A dependency of another release cannot be probed: inputs try it. */
-  async #problemOf(id: string): Promise<string | null> {
-    const dependency = dependencyOf(id);
-    return dependency === null ? null : await this.#options.probes.problemOf(dependency);
-  }
 }
 
 function openOutage(dependency: string, error: AppError, isDeclared: boolean): OpenOutage {
   const data = error.toData();
   return { dependency, error: data, sinceMs: Date.now(), allowed: 0, failures: 0, isDeclared, timer: undefined };
 }
-
-const FOLDERS: ReadonlySet<DependencyKind | undefined> = new Set(['input_folder', 'output_folder', 'scratch_folder']);
 
 /** Tells whether an input did not fit only because of what others have reserved. */
 function fitsAlone({ details }: AppError): boolean {

@@ -27,8 +27,10 @@ export class InputRun {
   #progressedAtMs = performance.now();
   /** False when its slot is free for another input: it has finished, or waits for a signature. */
   hasSlot = true;
-  /** True while it waits for a signature, and has no slot. */
+  /** True from when it waits for a signature until its end, where it has no slot. */
   awaitsSignature = false;
+  /** When it began to wait for a signature; null where it does not. */
+  #signatureAskedAtMs: number | null = null;
 
   constructor(lease: LeasedInput) {
     this.lease = lease;
@@ -46,6 +48,19 @@ export class InputRun {
   /** Milliseconds without progress. */
   get idleMs(): number {
     return performance.now() - this.#progressedAtMs;
+  }
+
+  /** Milliseconds for which it has waited for a signature; 0 where it waits for none. */
+  get signatureMs(): number {
+    return this.#signatureAskedAtMs === null ? 0 : performance.now() - this.#signatureAskedAtMs;
+  }
+
+  signatureAsked(): void {
+    this.#signatureAskedAtMs = performance.now();
+  }
+
+  signatureEnded(): void {
+    this.#signatureAskedAtMs = null;
   }
 
   /** Stops the run because a dependency hangs that it needs. */
@@ -159,7 +174,11 @@ export class InputRunner {
           if (await queue.mayCommit(run.lease, signal)) return undefined;
           return new AppError('LEASE_LOST', { jobId, inputIndex }).toData();
         },
-        awaitsSignature,
+        awaitsSignature: () => {
+          run.signatureAsked();
+          awaitsSignature();
+        },
+        signatureEnded: () => run.signatureEnded(),
       },
     );
   }
