@@ -4,9 +4,9 @@ import { parseTagHeader, startsLikeTag, TAG_FLAGS, TAG_HEADER_SIZE_BYTES, tagSiz
 /** Bytes, as Latin-1 characters, in which a file shows that it is text. */
 const EXAMINED_BYTES = 16;
 const BYTE_ORDER_MARK = /^(?:\xef\xbb\xbf|\xfe\xff|\xff\xfe(?:[\t-\r -~]\0){2})/;
-/** First words of the lists that players follow, whatever stands behind them. */
-const LIST_MARK = /^\s*(?:#EXTM3U|ffconcat|<\?xml|<MPD|<smil|<asx|\[playlist|\[reference)/i;
-const CHARACTERS = /^[\t-\r -~]+$/;
+/** First words of the lists that players follow, and markup, whatever stands behind them. */
+const LIST_MARK = /^\s*(?:#EXTM3U|ffconcat|<[?!a-z]|\[playlist|\[reference)/i;
+const NO_CHARACTER = /[^\P{Cc}\t-\r]|\ufffd/u;
 /** Headers in letters of uncompressed pictures and sound, and of documents; and the padding of LAME, with which cut MP3 may begin. */
 const OTHER_BEGINNING = /^(?:YUV4MPEG2 |Creative Voice F|%PDF-|LAME\d|UUUU)/;
 
@@ -17,15 +17,21 @@ const PROBED_BYTES = [4 * 1024, 1024 * 1024];
 
 /**
  * Tells whether bytes begin like text, which may be a list of other files to players: with a byte order mark, with the first word
- * of such a list, or with characters of ASCII alone. So do those that ffmpeg takes for a description of a session.
+ * of such a list, with markup, or with characters alone. So do those that ffmpeg takes for a description of a session.
  */
 export function startsLikeText(bytes: Uint8Array): boolean {
-  const start = Buffer.from(bytes.subarray(0, EXAMINED_BYTES)).toString('latin1');
+  const first = bytes.subarray(0, EXAMINED_BYTES);
+  const start = Buffer.from(first).toString('latin1');
   if (BYTE_ORDER_MARK.test(start) || LIST_MARK.test(start)) return true;
-  if (CHARACTERS.test(start) && !OTHER_BEGINNING.test(start)) return true;
+  if (isText(first) && !OTHER_BEGINNING.test(start)) return true;
   const zero = bytes.indexOf(0);
   const text = zero === -1 ? bytes : bytes.subarray(0, zero);
   return SESSION_LINE.test(Buffer.from(text).toString('latin1'));
+}
+
+/** Tells whether bytes are UTF-8 text, such as a server's error page; the last character may be truncated. */
+export function isText(bytes: Uint8Array): boolean {
+  return bytes.length > 0 && !NO_CHARACTER.test(new TextDecoder('utf-8').decode(bytes, { stream: true }));
 }
 
 /** ID3v2 tags in a row that are passed over; what stands behind more of them is no media. */

@@ -1,4 +1,4 @@
-import { startsLikeText } from './text-beginning.ts';
+import { isText, startsLikeText } from './text-beginning.ts';
 
 /** Container that cannot carry a manifest here. */
 interface UnsupportedContainer {
@@ -104,11 +104,4 @@ function isAdts(bytes: Buffer): boolean {
   const isFrameAt = (offset: number): boolean =>
     offset + ADTS_HEADER_SIZE_BYTES <= bytes.length && (bytes.readUInt16BE(offset) & 0xfff6) === 0xfff0;
   return isFrameAt(0) && isFrameAt((bytes.readUInt32BE(3) >> 13) & 0x1fff);
-}
-
-/** Tells whether bytes are UTF-8 text, such as a server's error page; the last character may be truncated. */
-function isText(bytes: Buffer): boolean {
-  if (bytes.length === 0) return false;
-  const text = new TextDecoder('utf-8').decode(bytes, { stream: true });
-  return !/[^\P{Cc}\t\n\f\r]|\ufffd/u.test(text);
 }

@@ -15,6 +15,8 @@ describe('a file starts like text', () => {
     'a playlist': '#EXTM3U\n\x80\x80\x80\x80\x80\x80\x80\x80',
     'a playlist behind white space': '\r\n \t#EXTM3U\n\x80\x80',
     'an MPD': '<?xml version="1.0"?><MPD/>',
+    'an MPD behind a comment': '<!--\xe9\xe8-->\n<MPD/>',
+    'a list of names in UTF-8': '\xc3\xa9.mp4\n',
     subtitles: 'WEBVTT\n\n00:00.000 --> 00:01.000\nHello\n',
     'a byte order mark': '\xef\xbb\xbf\xc3\xa9',
     'UTF-16': '\xff\xfea\0b\0',

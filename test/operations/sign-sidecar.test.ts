@@ -241,6 +241,7 @@ test('a text gets no sidecar, whatever its name: players may read it as a list o
     'film.ogg': 'ffconcat version 1.0\nfile other.mov\n#\0',
     'film.m3u8': '#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\na.ts\n',
     'film.ttml': '\ufeff<tt/>',
+    'film.mpd': '<!--é--><MPD/>',
   })) {
     const { home, source, output } = homeWith(name, Buffer.from(content));
     await assert.rejects(signWithSidecar(source, home), { reason: 'SIDECAR_SOURCE_TEXT' });

@@ -335,6 +335,8 @@ describe('a file is not verified as valid', () => {
     // The starts of packs of an MPEG program stream, by which ffmpeg takes the file for one.
     const packs = Buffer.from('6a703220000001ba44000001', 'hex');
     const otherBrands = box('ftyp', Buffer.concat([packs, ftyp.subarray(8 + packs.length)]));
+    // A brand by which ffmpeg shows a picture of the metadata in place of the movie.
+    const pictureBrand = box('ftyp', Buffer.concat([Buffer.from('avif'), ftyp.subarray(12)]));
     const otherMedia = box('mfra', box('free', Buffer.from('000001ba', 'hex')));
     const index = (content: string) =>
       box('tfra', Buffer.from('00000000000000010000000000000000', 'hex'), Buffer.from(content));
@@ -348,6 +350,7 @@ describe('a file is not verified as valid', () => {
     assert.equal((await verifiedFile(Buffer.concat([ftyp, ...rest, empty]))).verification.state, 'valid');
     for (const parts of [
       [otherBrands, ...rest],
+      [pictureBrand, ...rest],
       [ftyp, ...rest, otherMedia],
       [ftyp, ...rest, letters],
       [ftyp, ...rest, wide],
@@ -373,11 +376,19 @@ describe('a file is not verified as valid', () => {
   test('without a warning where its media lies in other files', async () => {
     const own = fullBox('url ', 0, Buffer.from('file:///media/other.mov\0'));
     const movie = Buffer.concat([FTYP, box('moov', trak({ dataReferences: [own] })), box('mdat', Buffer.alloc(8))]);
-    const { warnings } = await verifiedFile(await signBytes(isobmff, movie));
-    assert.deepEqual(
-      warnings.map(({ reason }) => reason),
-      ['MEDIA_IN_OTHER_FILES'],
+    // GStreamer posts it as a redirect where the movie has no header.
+    const reference = box(
+      'rmra',
+      box('rmda', box('rdrf', u32(0), Buffer.from('url '), u32(10), Buffer.from('other.mp4\0'))),
     );
+    const redirect = Buffer.concat([FTYP, box('moov', trak({}), reference), box('mdat', Buffer.alloc(8))]);
+    for (const each of [movie, redirect]) {
+      const { warnings } = await verifiedFile(await signBytes(isobmff, each));
+      assert.deepEqual(
+        warnings.map(({ reason }) => reason),
+        ['MEDIA_IN_OTHER_FILES'],
+      );
+    }
   });
 });
 

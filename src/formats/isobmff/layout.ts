@@ -135,17 +135,17 @@ export async function readLayout(source: ByteSource, signal: AbortSignal): Promi
     strayTable,
     misplaced,
     indexError,
-    warnings: warningsOf(name, boxes, trackKinds.externalTrackCount),
+    warnings: warningsOf(name, boxes, trackKinds.externalCount),
   };
 }
 
-function warningsOf(name: string, boxes: readonly TopLevelBox[], trackCount: number): Warning[] {
+function warningsOf(name: string, boxes: readonly TopLevelBox[], externalCount: number): Warning[] {
   const corrected = boxes.flatMap(({ offset, sizeBytes, overstatedBytes: statedBytes }) =>
     statedBytes === undefined ? [] : [warning('MEDIA_SIZE_CORRECTED', { name, offset, statedBytes, sizeBytes })],
   );
-  return trackCount === 0
+  return externalCount === 0
     ? corrected
-    : [...corrected, warning('MEDIA_IN_OTHER_FILES', { name, by: `${trackCount} of its tracks` })];
+    : [...corrected, warning('MEDIA_IN_OTHER_FILES', { name, by: `${externalCount} of its tracks or references` })];
 }
 
 /** Adds offsets and runs of a fragment. Returns the first stray table in it. */
@@ -187,8 +187,8 @@ function fragmentRangeOf(boxes: readonly TopLevelBox[]): IsobmffLayout['fragment
 }
 
 /**
- * Reads the boxes with tables one by one and adds their offsets. Returns the kinds of tracks, and how many have their
- * media in other files.
+ * Reads the boxes with tables one by one and adds their offsets. Returns the kinds of tracks, and how many tracks or references lead to
+ * other files.
  */
 async function readTables(
   { name, sizeBytes }: ByteSource,
@@ -196,9 +196,9 @@ async function readTables(
   boxes: readonly TopLevelBox[],
   offsets: OffsetCollector,
   media: MediaBoxes,
-): Promise<TrackKinds & { readonly externalTrackCount: number; readonly strayTable: StrayTable | null }> {
+): Promise<TrackKinds & { readonly externalCount: number; readonly strayTable: StrayTable | null }> {
   const tracks: Track[] = [];
-  const externalTracks: Box[] = [];
+  const external: Box[] = [];
   let strayTable: StrayTable | null = null;
   let leftBytes = MAX_TABLES_SIZE_BYTES;
   for (const header of boxes.filter(({ type }) => TYPES_WITH_TABLES.includes(type))) {
@@ -208,12 +208,12 @@ async function readTables(
     else if (box.type === 'meco') {
       for (const meta of box.descendants('meta')) addItemOffsets(meta, offsets);
     } else {
-      readMovie(box, offsets, media, tracks, externalTracks);
+      readMovie(box, offsets, media, tracks, external);
       strayTable ??= strayTableIn(box);
       for (const gps of box.descendants('gps ')) addGpsOffsets(gps, sizeBytes, offsets);
     }
   }
-  return { ...trackKindsOf(tracks), externalTrackCount: externalTracks.length, strayTable };
+  return { ...trackKindsOf(tracks), externalCount: external.length, strayTable };
 }
 
 /** Adds the offsets of `mfra` boxes. Returns the error of the first that cannot be read: players do without it. */
@@ -239,24 +239,20 @@ function readMetadata(meta: Box, offsets: OffsetCollector): void {
   addItemOffsets(meta, offsets);
 }
 
-function readMovie(
-  moov: Box,
-  offsets: OffsetCollector,
-  media: MediaBoxes,
-  tracks: Track[],
-  externalTracks: Box[],
-): void {
+function readMovie(moov: Box, offsets: OffsetCollector, media: MediaBoxes, tracks: Track[], external: Box[]): void {
   const { fileName: name, header } = moov;
   if (moov.descendant('cmov') !== undefined) {
     throw new AppError('BMFF_MOVIE_COMPRESSED', { name, offset: header.offset });
   }
   checkNesting(moov, offsets);
   for (const meta of metadataIn(moov)) addItemOffsets(meta, offsets);
+  // Players that find a reference movie follow it to other files.
+  external.push(...moov.descendants('rmra', 'rmda'));
   for (const trak of moov.descendants('trak')) {
     const track = parseTrack(trak);
     tracks.push(track);
     const isInFile = addTrackOffsets(trak, offsets);
-    if (!isInFile) externalTracks.push(trak);
+    if (!isInFile) external.push(trak);
     if (isInFile || hasAddress(trak)) for (const chunk of chunksOf(trak, track.handlerType)) media.add(chunk);
     for (const meta of metadataIn(trak)) addItemOffsets(meta, offsets);
   }
