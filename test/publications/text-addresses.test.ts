@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { addressesIn } from '#publications/presentation/verify-presentation.ts';
+import { addressesIn } from '#publications/presentation/text-addresses.ts';
 import { memorySource } from '../support/memory-bytes.ts';
 
 function addresses(text: string): Promise<readonly string[]> {
@@ -14,7 +14,11 @@ src="https://example.com/c.png"/><image src="b.png"/><p backgroundImage="\nd.png
 });
 
 test('a text that players read, and parsers refuse, names them too', async () => {
-  for (const text of ['<tt><div smpte:backgroundImage="a.png"></tt>', '<!DOCTYPE tt><tt><image src="a.png">']) {
+  for (const text of [
+    '<tt><div smpte:backgroundImage="a.png"></tt>',
+    '<!DOCTYPE tt><tt><image src="a.png">',
+    `${'\n'.repeat(100)}<tt><image src="a.png">`,
+  ]) {
     assert.deepEqual(await addresses(text), ['a.png']);
   }
 });

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { startService } from '../../scripts/running-service.ts';
+import { box, FTYP, fullBox, trak, u32 } from '../support/media/movie-bytes.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { AS_SIGNED, copyOf, PATTERNS, rewrite, SAMPLE, signFolder, told, verifyFolder } from './signed-folders.ts';
 
@@ -47,4 +48,32 @@ test('the presentation does not cover pictures that subtitles name, which is sai
   rewrite(replaced, 'manifest.mpd', (text) => `${text}\n`);
   const equivalent = await verify(replaced, { presentation: 'equivalent' });
   assert.deepEqual(told(equivalent), { state: 'valid', presentation: 'equivalent', first: [] });
+});
+
+test('nor those that fragments of subtitles name, which is said as well', async () => {
+  await using service = await startService({ folder: temporaryFolder() });
+  const track = trak({ handlerType: 'subt', entries: [['stpp', 1]] });
+  const init = [FTYP, box('moov', track, box('mvex', fullBox('trex', 0, u32(1, 1, 0, 0, 0))))];
+  const fragment = (text: Buffer): Buffer[] => {
+    const moof = (offset: number): Buffer => {
+      const run = fullBox('trun', 0x000301, u32(1, offset, 5, text.length));
+      return box('moof', fullBox('mfhd', 0, u32(1)), box('traf', fullBox('tfhd', 0x020000, u32(1)), run));
+    };
+    return [moof(moof(0).length + 8), box('mdat', text)];
+  };
+  const subtitles =
+    '<AdaptationSet contentType="text" mimeType="application/mp4" lang="en"><Representation id="t" bandwidth="100" codecs="stpp"><SegmentList duration="5"><Initialization sourceURL="init-t.mp4"/><SegmentURL media="fragment-t.m4s"/></SegmentList></Representation></AdaptationSet></Period>';
+  const summaryOf = async (picture: string): Promise<string> => {
+    const input = copyOf(SAMPLE, (copy) => {
+      rewrite(copy, 'manifest.mpd', (text) => text.replace('</Period>', subtitles));
+      writeFileSync(join(copy, 'init-t.mp4'), Buffer.concat(init));
+      writeFileSync(join(copy, 'fragment-t.m4s'), Buffer.concat(fragment(Buffer.from(ttml(picture)))));
+    });
+    const signed = await signFolder(service, '/v2/sync/c2pa/fragmented', input, PATTERNS);
+    const { state, publication, summary } = await verifyFolder(service, signed);
+    assert.deepEqual([state, publication?.presentation], ['valid', 'as_signed'], summary);
+    return summary;
+  };
+  assert.match(await summaryOf('line.png'), /also lead to one part that nobody signed, such as "line\.png"/);
+  assert.ok((await summaryOf('urn:mpeg:14496-30:subs:1')).startsWith(AS_SIGNED));
 });

@@ -1,4 +1,3 @@
-import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { digestPlan } from '#bytes/execute-plan.ts';
 import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
@@ -6,7 +5,6 @@ import { itemAt } from '#errors/assert.ts';
 import { hashBytes, wholeFile } from '../copy-files.ts';
 import { partKey } from '../media-part.ts';
 import { isHidden } from '../playlists/file-names.ts';
-import { MAX_TEXT_BYTES } from '../playlists/limits.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { foldersIn } from '../playlists/served-names.ts';
 import type { Entry, ListedPublication } from '../verification/listed-renditions.ts';
@@ -17,6 +15,7 @@ import { type ComparedPlaylist, comparePresentation, type PresentationDifference
 import { type BoundPart, hashNamedFiles, type PlaylistText, textOf } from './hash-playlists.ts';
 import { type HashedFile, isPresented } from './presentation.ts';
 import { type PresentationReading, readPresentation, type UnreadPresentation } from './stored-presentation.ts';
+import { addressesIn, addressesInFragment } from './text-addresses.ts';
 
 /** Playlists that no manifest signs, or those of one that were compared with what it signs. */
 export interface VerifiedPresentation {
@@ -27,11 +26,11 @@ export interface VerifiedPresentation {
   readonly absent: readonly string[];
   /** Why a presentation that is signed could not be compared. */
   readonly problems: readonly string[];
-  /** The texts under the signature that name files by themselves: no digest covers those. */
+  /** The texts under the signature, fragments among them, that name files by themselves: no digest covers those. */
   readonly namingTexts: readonly NamingText[];
 }
 
-/** A text that a playlist names, and the addresses in it. */
+/** A text, or a fragment of one, that a playlist names, and the addresses in it. */
 export interface NamingText {
   readonly path: string;
   readonly addresses: readonly string[];
@@ -44,6 +43,8 @@ export interface PresentingManifest {
   readonly presentation: PresentationReading;
   /** The files of its renditions by path. */
   readonly bindings: ReadonlyMap<string, BoundPart>;
+  /** The files of its fragments of subtitles in XML. */
+  readonly texts: ReadonlySet<string>;
 }
 
 /** The playlists of a folder that are verified, by the entries that lead to them. */
@@ -92,7 +93,7 @@ export async function verifyPresentation(
   const documents = new Map(playlists.map((document) => [document.path, document]));
   const files = new FileHashes(folder, documents, signal);
   const verdicts = await mapConcurrent(groups, 1, async ({ manifest, entries: own }): Promise<VerifiedPresentation> => {
-    const { presentation, bindings } = manifest;
+    const { presentation, bindings, texts } = manifest;
     if (presentation === null) return NOT_SIGNED;
     if ('problem' in presentation) return unread(presentation);
     const reached = new Set(own.flatMap(({ reaches }) => [...reaches]));
@@ -118,7 +119,10 @@ export async function verifyPresentation(
     const differences = [...compared.differences, ...unlisted];
     const absent = compared.absent.filter((path) => !hidden.has(path));
     const state = differences.length === 0 ? 'as_signed' : 'changed';
-    const namingTexts = await files.namingTexts(hashed.flatMap(({ named }) => named.map(({ path }) => path)));
+    const namingTexts = [
+      ...(await files.namingTexts(hashed.flatMap(({ named }) => named.map(({ path }) => path)))),
+      ...(await namingFragments(folder, [...texts], signal)),
+    ];
     return { state, differences, absent, problems: [], namingTexts };
   });
   return joined([
@@ -145,8 +149,11 @@ export function manifestsByEntry(
   );
   const presenting = manifests.map(({ store }, number): PresentingManifest => {
     const id = itemAt(idOf, number);
-    const bindings = new Map((renditionsOf.get(id) ?? []).flatMap(bindingsOf));
-    return { id, presentation: readPresentation(store), bindings };
+    const own = renditionsOf.get(id) ?? [];
+    const bindings = new Map(own.flatMap(bindingsOf));
+    const ofText = own.filter(({ read }) => read?.codecs.some((codec) => codec.id === 'stpp'));
+    const texts = new Set(ofText.flatMap(({ listed }) => listed.present.fragments.map(({ path }) => path)));
+    return { id, presentation: readPresentation(store), bindings, texts };
   });
   const manifestOf = new Map(renditions.map(({ listed, read }) => [partKey(listed.init), read?.manifest ?? null]));
   return ({ inits }) => inits.flatMap((init) => presenting[manifestOf.get(partKey(init)) ?? -1] ?? []);
@@ -233,6 +240,19 @@ class FileHashes {
   }
 }
 
+/** Returns those of the fragments of text that name files. */
+async function namingFragments(
+  folder: SourceFolder,
+  paths: readonly string[],
+  signal: AbortSignal,
+): Promise<NamingText[]> {
+  const texts = await mapConcurrent(paths, 1, async (path): Promise<NamingText> => {
+    const addresses = await withSource(folder, { path }, signal, (source) => addressesInFragment(source, signal));
+    return { path, addresses };
+  });
+  return texts.filter(({ addresses }) => addresses.length > 0);
+}
+
 function hashOfFile(folder: SourceFolder, path: string, signal: AbortSignal): Promise<ReadFile> {
   return withSource(folder, { path }, signal, async (source) => {
     const { sizeBytes } = source;
@@ -240,26 +260,4 @@ function hashOfFile(folder: SourceFolder, path: string, signal: AbortSignal): Pr
     const { flat: digest } = await digestPlan(wholeFile(sizeBytes), source, { signal });
     return { path, sizeBytes, digest, addresses };
   });
-}
-
-/** Bytes that show whether a file is XML. */
-const EXAMINED_BYTES = 64;
-const XML_BEGINNING = /^\ufeff?\s*</;
-/**
- * Attributes by which subtitles name pictures and other files (TTML2 §9, SMPTE ST 2052-1), under any prefix. Searched in the text:
- * players read what XML parsers refuse.
- */
-const ADDRESS = /[\s:](?:backgroundImage|src|href)\s*=\s*(?:"([^"]*)"|'([^']*)')/g;
-/** An address of something in the text itself, or none. */
-const IS_INSIDE = /^(?:#|data:|$)/i;
-
-/** Returns the addresses outside itself that subtitles in XML name, each once; none for any other file. Looks at the first 4 MiB. */
-export async function addressesIn(source: ByteSource, signal: AbortSignal): Promise<readonly string[]> {
-  const head = await readRange(source, 0, Math.min(source.sizeBytes, EXAMINED_BYTES), signal);
-  if (!XML_BEGINNING.test(head.toString('utf8'))) return [];
-  const bytes = await readRange(source, 0, Math.min(source.sizeBytes, MAX_TEXT_BYTES), signal);
-  const found = Array.from(bytes.toString('utf8').matchAll(ADDRESS), ([, first, second]) =>
-    (first ?? second ?? '').trim(),
-  );
-  return [...new Set(found)].filter((address) => !IS_INSIDE.test(address));
 }
