@@ -127,6 +127,22 @@ describe('the verdict on a file', async () => {
     assert.equal(codes.get('assertion.dataHash.match'), 'success');
   });
 
+  test('says that a picture which is text may show other files', async () => {
+    const start =
+      '<svg xmlns="http://www.w3.org/2000/svg"><metadata><c2pa:manifest xmlns:c2pa="http://c2pa.org/manifest">';
+    const end = '</c2pa:manifest></metadata><image href="other.png"/></svg>';
+    const sizeBytes = 12_000;
+    const exclusions = [{ start: start.length, length: (sizeBytes / 3) * 4 }];
+    const hash = [...createHash('sha256').update(start).update(end).digest()];
+    const data = { exclusions, name: 'all', alg: 'sha256', hash, pad: [] };
+    const store = await makeManifest({ label: 'c2pa.hash.data', data }, sizeBytes);
+    const { state, summary } = await verified('a.svg', {
+      'a.svg': Buffer.from(start + store.toString('base64') + end),
+    });
+    assert.equal(state, 'valid');
+    assert.match(summary, /The file is text, which may name other files: what these hold is not covered\./);
+  });
+
   test('is not reached on a sidecar as if it were changed media', async () => {
     await assert.rejects(verified('notes.c2pa', { 'notes.txt': text, 'notes.c2pa': sidecar }), {
       reason: 'FORMAT_UNKNOWN',

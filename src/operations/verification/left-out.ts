@@ -89,7 +89,8 @@ interface AcceptedFile {
   readonly source: ByteSource;
   /** Null where the container cannot be read here. */
   readonly layout: MediaLayout | null;
-  readonly store: Uint8Array;
+  /** Null where its bytes are not known here. */
+  readonly store: Uint8Array | null;
   readonly report: ManifestReport;
   readonly isSidecar: boolean;
 }
@@ -99,6 +100,7 @@ interface AcceptedFile {
  * A binding of an embedded manifest that cannot be read here is left to the readers.
  */
 export async function findLeftOut(file: AcceptedFile, signal: AbortSignal): Promise<LeftOut | null> {
+  if (file.store === null) return await findNamedFiles(file, signal);
   const binding = bindingOf(file.store, file.report.active_manifest);
   const inHeaders = file.isSidecar ? null : findInHeaders(file.store, file.report);
   if (inHeaders !== null) return inHeaders;
@@ -109,7 +111,7 @@ export async function findLeftOut(file: AcceptedFile, signal: AbortSignal): Prom
 
 /**
  * Returns what to say of a file that leads players to others: one that they may read as text, which may be a list of files that play in
- * its place, and Matroska with linked segments. In a file that embeds its manifest, text stands in place of media.
+ * its place, such as SVG, and Matroska with linked segments. In media that embed their manifest, text stands in place of them.
  */
 async function findNamedFiles(
   { source, layout, isSidecar }: AcceptedFile,
@@ -120,7 +122,7 @@ async function findNamedFiles(
       'Players may read the file as text, which names other files: it has text before its first frame of sound.';
     return { code: TEXT_CODE, kind: 'failure', explanation };
   }
-  if (!isSidecar) return null;
+  if (layout !== null && !isSidecar) return null;
   if (await beginsWithText(source, signal)) {
     const explanation = 'The file is text, which may name other files: what these hold is not covered.';
     return { code: TEXT_CODE, kind: 'informational', explanation };

@@ -164,10 +164,9 @@ async function readAsset(
   const label = first === 'none' || 'problem' in first ? undefined : first.active_manifest;
   const isUnread = sidecar === null && (store === null || bindingOf(store, label) === null);
   const reading = isUnread ? await readTwice(first, asset, lists, context) : first;
-  const leftOut =
-    store === null || !isAccepted(reading)
-      ? null
-      : await findLeftOut({ source: pinned, layout, store, report: reading, isSidecar: sidecar !== null }, signal);
+  const leftOut = isAccepted(reading)
+    ? await findLeftOut({ source: pinned, layout, store, report: reading, isSidecar: sidecar !== null }, signal)
+    : null;
   await pinned.checkUnchanged?.(signal);
   if (layout === null && sidecar === null && !showsManifest(reading)) {
     // Only the reader knows pictures and documents: they have no manifest where it finds none. Of a damaged container it
