@@ -33,8 +33,8 @@ export function isOfItsType(
   return type === 'ftyp' ? isFileType(content) : isRandomAccess(content);
 }
 
-/** Major brands of still pictures: players take a file of one for another container. */
-const STILL_BRANDS = /^(?:jp2 |jpx |jxl )$/;
+/** Major brands of still pictures: players take a movie of one for another container, or show an item of its metadata in its place. */
+const STILL_BRANDS = /^(?:jp2 |jpx |jxl |avif)$/;
 const BRAND = /^(?:[ -~]{4}|\0{4})$/;
 
 /** Tells whether a box holds a brand, a version and further brands (ISO/IEC 14496-12 §4.3). */

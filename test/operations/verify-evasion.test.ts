@@ -372,24 +372,6 @@ describe('a file is not verified as valid', () => {
     assert.equal(state, 'valid');
     assert.ok(codes.every(({ code }) => !code.endsWith('.additionalExclusionsPresent')));
   });
-
-  test('without a warning where its media lies in other files', async () => {
-    const own = fullBox('url ', 0, Buffer.from('file:///media/other.mov\0'));
-    const movie = Buffer.concat([FTYP, box('moov', trak({ dataReferences: [own] })), box('mdat', Buffer.alloc(8))]);
-    // GStreamer posts it as a redirect where the movie has no header.
-    const reference = box(
-      'rmra',
-      box('rmda', box('rdrf', u32(0), Buffer.from('url '), u32(10), Buffer.from('other.mp4\0'))),
-    );
-    const redirect = Buffer.concat([FTYP, box('moov', trak({}), reference), box('mdat', Buffer.alloc(8))]);
-    for (const each of [movie, redirect]) {
-      const { warnings } = await verifiedFile(await signBytes(isobmff, each));
-      assert.deepEqual(
-        warnings.map(({ reason }) => reason),
-        ['MEDIA_IN_OTHER_FILES'],
-      );
-    }
-  });
 });
 
 test('a chain of manifests that would take readers minutes is refused in a publication, too', async () => {

@@ -6,7 +6,7 @@ import { describe, test } from 'node:test';
 import { crc32, deflateSync } from 'node:zlib';
 import type { Verification } from '#contract/verification.ts';
 import { AppError } from '#errors/app-error.ts';
-import { riff } from '#formats/formats.ts';
+import { isobmff, riff } from '#formats/formats.ts';
 import { id3 } from '#formats/id3/id3.ts';
 
 import { frame, mpegFrames, tag, text as title } from '../formats/id3/tag-bytes.ts';
@@ -15,6 +15,7 @@ import { startAuthority } from '../provenance/time-stamp-authority.ts';
 import { signBytes } from '../support/judges/file-judges.ts';
 import { makeManifest } from '../support/manifests/make-manifest.ts';
 import { plainParent, signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts';
+import { box, FTYP, fullBox, trak, u32 } from '../support/media/movie-bytes.ts';
 import { writeFiles } from '../support/publications/make-folder.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { type Asked, verifyInput } from '../support/verification/verify-input.ts';
@@ -125,6 +126,22 @@ describe('the verdict on a file', async () => {
     assert.equal(codes.get('com.attestream.file.text'), 'failure');
     // The media are those that were signed.
     assert.equal(codes.get('assertion.dataHash.match'), 'success');
+  });
+
+  test('comes with a warning where a movie leads players to other files', async () => {
+    const own = fullBox('url ', 0, Buffer.from('file:///media/other.mov\0'));
+    // GStreamer posts it as a redirect where the movie has no header.
+    const data = box('rdrf', u32(0), Buffer.from('url '), u32(10), Buffer.from('other.mp4\0'));
+    const reference = box('rmra', box('rmda', data));
+    for (const tables of [[trak({ dataReferences: [own] })], [trak(), reference]]) {
+      const movie = Buffer.concat([FTYP, box('moov', ...tables), box('mdat', Buffer.alloc(8))]);
+      const home = writeFiles(join(folder, String(count++)), { 'a.mp4': await signBytes(isobmff, movie) });
+      const { warnings } = await verifyInput({ type: 'local_file_path', path: join(home, 'a.mp4') }, home);
+      assert.deepEqual(
+        warnings.map(({ reason }) => reason),
+        ['MEDIA_IN_OTHER_FILES'],
+      );
+    }
   });
 
   test('says that a picture which is text may show other files', async () => {
