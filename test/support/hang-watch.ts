@@ -1,4 +1,4 @@
-// Ends a test file in which nothing happens any more, and says what it waits for: `--import=./test/support/hang-watch.ts?minutes=30`.
+// Ends a test file in which nothing happens any more, and says what it waits for: `--import=./test/support/hang-watch.ts?minutes=45`.
 // Node bounds tests alone: a hook that waits for ever, or a server that a failed test left open, would hold up the whole run.
 import { subscribe } from 'node:diagnostics_channel';
 import { relative } from 'node:path';
