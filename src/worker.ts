@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { hasAbandonedNativeCall } from '#concurrency/race-abort.ts';
 import type { Config } from '#config/config.ts';
-import { configFileOf } from '#config/load-config.ts';
+import { configFileOf } from '#config/config-file.ts';
 import { protectedPaths, recordsDirOf } from '#config/protected-paths.ts';
 import { RELEASE } from '#config/release.ts';
 import { createInputResolver } from '#inputs/input-resolver.ts';
@@ -13,7 +13,6 @@ import { S3Sink } from '#outputs/s3-sink.ts';
 import { createFragmentReader } from '#provenance/fragment-reader.ts';
 import { createManifestAuthor } from '#provenance/manifest-author.ts';
 import { createOutputChecker } from '#provenance/official-reader.ts';
-import { crawlPlaylists } from '#publications/read-publication.ts';
 import { type InputRunner, runInputWorker, type WorkerParts } from '#workers/input-worker.ts';
 
 /** Creates the inputs, outputs and authors that operations use, by the configuration. */
@@ -24,7 +23,11 @@ function openModules(config: Config, { signers, trust, staples }: WorkerParts): 
     return signers;
   };
   return {
-    inputs: createInputResolver(config, configFile(), crawlPlaylists),
+    inputs: createInputResolver(config, configFile(), async (...folder) => {
+      // Most workers read no folder over HTTP.
+      const { crawlPlaylists } = await import('#publications/read-publication.ts');
+      await crawlPlaylists(...folder);
+    }),
     outputs: openOutputs(config),
     author: createManifestAuthor({
       signerOf: (identity) => known().signerOf(identity),

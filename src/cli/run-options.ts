@@ -1,7 +1,8 @@
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Config } from '#config/config.ts';
-import { configFileOf, loadConfig } from '#config/load-config.ts';
+import { configFileOf } from '#config/config-file.ts';
+import { loadConfig } from '#config/load-config.ts';
 
 /** The options of all commands that run operations. */
 export interface RunOptions {

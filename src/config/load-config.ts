@@ -7,10 +7,9 @@ import { TYPE_NAMES } from '#contract/validate.ts';
 import { AppError } from '#errors/app-error.ts';
 import { problemOf, systemErrorCode } from '#errors/system-problem.ts';
 import type { Config } from './config.ts';
+import { configFileOf } from './config-file.ts';
 import { configSchema, type KeySchema, keySchemas, schemaOf } from './config-schema.ts';
 import { nearestKey } from './nearest-key.ts';
-
-const DEFAULT_FILE = 'config/service.toml';
 
 /** A table of the configuration before it has been validated. */
 type RawTable = Record<string, unknown>;
@@ -74,11 +73,6 @@ function lineOf(path: readonly string[], text: string): number | null {
 function noSuchKey(path: readonly string[]): string {
   const nearest = nearestKey(path.join('.'));
   return `there is no such key${nearest === null ? '' : `; did you mean ${nearest}?`}`;
-}
-
-/** Returns the configuration file that an environment asks for, as an absolute path; it need not exist. */
-export function configFileOf({ env, cwd }: { env: NodeJS.ProcessEnv; cwd: string }): string {
-  return resolve(cwd, env['SERVICE_CONFIG_PATH'] ?? DEFAULT_FILE);
 }
 
 /** Reads the configuration file; `file` is null where there is none. */

@@ -8,11 +8,6 @@ export const operationName = z
   .describe('The operation, as `operationId` names it.');
 export type OperationName = z.infer<typeof operationName>;
 
-/** Tells whether an operation signs; of another release, as far as its name says. */
-export function signs(operation: string): boolean {
-  return operation.startsWith('c2pa-');
-}
-
 /** The job of the examples. */
 export const exampleId = '0197f3a2-5d5c-7c3e-9b1a-2f64d1c0a7e5';
 

@@ -8,8 +8,7 @@ import { AppError } from '#errors/app-error.ts';
 import { createGuardedAgent, DeniedNetworks, exchange } from '#inputs/guarded-request.ts';
 import type { Log } from '#telemetry/logger.ts';
 import { type JobSnapshot, jobJson } from './job.ts';
-import { MAX_CALLBACK_PAUSE_MS } from './store/callbacks.ts';
-import type { DueCallback, JobStore } from './store/job-store.ts';
+import { type DueCallback, type JobStore, MAX_CALLBACK_PAUSE_MS } from './store/job-store.ts';
 
 /** Bound on the time during which a receiver sends nothing. */
 const IDLE_TIMEOUT_MS = 10_000;

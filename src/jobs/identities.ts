@@ -1,7 +1,7 @@
 import type { Config } from '#config/config.ts';
 import { DEFAULT_IDENTITY, defaultIdentityOf, identitiesOf } from '#config/identities.ts';
-import { signs } from '#contract/job.ts';
 import type { ShownIdentity } from '#contract/service.ts';
+import { signs } from '#contract/signing-operations.ts';
 import { AppError } from '#errors/app-error.ts';
 import { algorithmName } from '#provenance/algorithm-name.ts';
 import type { Signers } from '#provenance/signers.ts';

@@ -23,7 +23,7 @@ import {
   validateSigning,
   validateTracks,
 } from './validation/validate-request.ts';
-import { reportLeaf } from './verification/report.ts';
+import { reportLeaf } from './verification/report-leaf.ts';
 
 // The service process validates requests by these definitions, and runs nothing. The work of an operation is therefore
 // imported by `run`, in a worker, when the first input of the operation comes.

@@ -4,8 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { NO_PROGRESS, type Submission } from '#jobs/job.ts';
 import { JobIds } from '#jobs/job-ids.ts';
 import { cancelledEntry, type ResultEntry } from '#jobs/result-entries.ts';
-import { MAX_CALLBACK_PAUSE_MS } from '#jobs/store/callbacks.ts';
-import type { JobStore, LeasedInput } from '#jobs/store/job-store.ts';
+import { type JobStore, type LeasedInput, MAX_CALLBACK_PAUSE_MS } from '#jobs/store/job-store.ts';
 import { pruneAllJobs } from '#jobs/store/maintenance.ts';
 
 import { leased, release, succeed } from '../support/jobs/leases.ts';

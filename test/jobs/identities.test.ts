@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { signs } from '#contract/job.ts';
+import { signs } from '#contract/signing-operations.ts';
 import { JobIds } from '#jobs/job-ids.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import { openSqliteEngine } from '#jobs/queue/sqlite-queue.ts';

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { Config } from '#config/config.ts';
-import { configFileOf } from '#config/load-config.ts';
+import { configFileOf } from '#config/config-file.ts';
 import { browsedFolder } from '#contract/browsed-folder.ts';
 import { path } from '#contract/request.ts';
 import { wholeNumber } from '#contract/whole-number.ts';

@@ -9,8 +9,7 @@ import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import { comparableS3Urls } from '#s3/s3-address.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { InputAttempt } from '../job.ts';
-import type { JobPaths, JobStore, LeasedInput } from '../store/job-store.ts';
-import { pathsOfSingleInput } from '../store/output-paths.ts';
+import type { JobPaths, JobRequest, JobStore, LeasedInput } from '../store/job-store.ts';
 
 /** Paths that are resolved at once. */
 const MAX_CONCURRENT_RESOLUTIONS = 32;
@@ -190,4 +189,9 @@ export class OutputPathRegistries {
     this.#byJob.set(jobId, made);
     return made;
   }
+}
+
+/** Returns the paths of a job from the lease of its single input. */
+function pathsOfSingleInput({ inputJson }: LeasedInput, { paramsJson }: JobRequest): JobPaths {
+  return { inputs: [JSON.parse(inputJson)], params: JSON.parse(paramsJson), outputs: [], retried: [] };
 }

@@ -1,5 +1,5 @@
-import { signs } from '#contract/job.ts';
 import type { ApiInputRef } from '#contract/request.ts';
+import { signs } from '#contract/signing-operations.ts';
 import { AppError } from '#errors/app-error.ts';
 import { requestedName } from '#inputs/input-name.ts';
 import type { ByteProgress, OperationOutcome } from '#operations/operation.ts';

@@ -1,9 +1,6 @@
 import { databaseTimeMs } from './dialect.ts';
-import type { DueCallback } from './job-store.ts';
+import { type DueCallback, MAX_CALLBACK_PAUSE_MS } from './job-store.ts';
 import type { Database } from './tables.ts';
-
-/** The longest pause between two attempts, in milliseconds. */
-export const MAX_CALLBACK_PAUSE_MS = 3600 * 1000;
 
 /** The time by which a callback may be due later than after the longest pause: a clock may be set back a little. */
 const CLOCK_DIFFERENCE_MS = 60_000;

@@ -390,6 +390,9 @@ export interface JobPaths {
   readonly retried: readonly Omit<JobPaths, 'retried'>[];
 }
 
+/** The longest pause between two attempts to send a callback, in milliseconds. */
+export const MAX_CALLBACK_PAUSE_MS = 3600 * 1000;
+
 /** A leased callback, to be sent now. */
 export interface DueCallback {
   readonly jobId: string;

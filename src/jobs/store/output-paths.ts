@@ -3,7 +3,7 @@ import type { ApiInputRef } from '#contract/request.ts';
 import type { InputId } from '../job.ts';
 import { outputPathsIn, type ResultEntry } from '../result-entries.ts';
 import { lockForReservation } from './dialect.ts';
-import type { JobPaths, JobRequest, LeasedInput } from './job-store.ts';
+import type { JobPaths } from './job-store.ts';
 import type { Database } from './tables.ts';
 
 /** Implements `JobStore.reserveOutputPath`. */
@@ -77,9 +77,4 @@ async function pathsOfOneJob(
     ),
     retriedFrom: request?.retried_from ?? null,
   };
-}
-
-/** Returns the paths of a job from the lease of its single input. */
-export function pathsOfSingleInput({ inputJson }: LeasedInput, { paramsJson }: JobRequest): JobPaths {
-  return { inputs: [JSON.parse(inputJson)], params: JSON.parse(paramsJson), outputs: [], retried: [] };
 }

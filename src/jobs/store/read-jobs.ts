@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import { DEFAULT_IDENTITY } from '#config/identities.ts';
 import { MAX_INPUT_NAMES, MAX_LISTED_INPUT_NAMES } from '#contract/input-name-limits.ts';
-import { signs } from '#contract/job.ts';
 import type { ListedJob } from '#contract/job-list.ts';
+import { signs } from '#contract/signing-operations.ts';
 import type { OperationName } from '#operations/operation.ts';
 import type { JobScope } from '../caller.ts';
 import type { JobSnapshot } from '../job.ts';

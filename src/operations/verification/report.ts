@@ -1,14 +1,9 @@
 import type { Verification } from '#contract/verification.ts';
 import type { VerifyParams } from '#contract/verify-request.ts';
-import { stemOf } from '#outputs/output-path.ts';
 import { type ReadableAsset, readInWasm } from '#provenance/reader-threads.ts';
 import { evaluateRubrics, findRubrics } from '#provenance/rubrics.ts';
 import type { InputContext, InputWork, OperationServices } from '../operation.ts';
-
-/** Names the report of an input: `interview_verification.json`. */
-export function reportLeaf(name: string): string {
-  return `${stemOf(name)}_verification.json`;
-}
+import { reportLeaf } from './report-leaf.ts';
 
 /** The extent of a description: as much as the answer has, or all of it. */
 export type ReportKind = 'summary' | 'detailed' | 'full';
