@@ -122,7 +122,7 @@ export class Launcher {
   }
 
   #environmentFor({ environment = {}, aws = false, vendor = false, writable }: LaunchOptions): NodeJS.ProcessEnv {
-    const folder = writable === undefined ? getCompileCacheDir() : workerCacheFolder();
+    const folder = writable === undefined ? cacheFolder() : workerCacheFolder();
     const names = this.#options.variables ?? [];
     return {
       MALLOC_MMAP_THRESHOLD_: MMAP_THRESHOLD_BYTES,
@@ -140,13 +140,19 @@ export class Launcher {
  */
 const MMAP_THRESHOLD_BYTES = String(512 * 1024);
 
+/** Returns the folder of the compile cache, which Node keeps in a folder of its version; null where there is none. */
+function cacheFolder(): string | null {
+  const own = getCompileCacheDir();
+  return own === undefined ? null : dirname(own);
+}
+
 /**
  * Returns the folder of the workers' compile cache; null where there is none. Workers read hostile bytes, so it is not the
  * folder that the service and the signer load code from.
  */
 function workerCacheFolder(): string | null {
-  const own = getCompileCacheDir();
-  return own === undefined ? null : join(dirname(own), 'workers');
+  const own = cacheFolder();
+  return own === null ? null : join(own, 'workers');
 }
 
 /**

@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module';
 import { Socket } from 'node:net';
 
 // The side of a child process of the service: `Child` is the other one.
@@ -24,6 +25,8 @@ export function serveParent<Request>(
   process.on('disconnect', kill);
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => undefined);
   process.on('message', (message: unknown, channel: unknown) => void take(message as Request, channel as Socket));
+  // Most are killed in the end, and would save no compiled code for the next start.
+  process.once('message', () => setImmediate(flushCompileCache));
 }
 
 /** Sends a message to the service. Ignores that it has exited: the process is killed then. */
