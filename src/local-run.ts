@@ -74,12 +74,15 @@ export class LocalRun {
     await using started = new AsyncDisposableStack();
     const folder = started.adopt(await openRunFolder(log), (each) => each.remove());
     const config = localConfig(options, folder.path);
-    // A thread opens it while the signer starts. Workers start after both, because the files of both are hidden from them.
-    const store = Jobs.openStore(folder.path, log);
+    const storeFolder = join(folder.path, 'store');
+    mkdirSync(storeFolder, { mode: 0o700 });
+    // A thread opens it while the signer and a worker start.
+    const store = Jobs.openStore(storeFolder, log);
     started.defer(() => store.then(({ close }) => close()).catch(() => undefined));
     store.catch(() => undefined);
     const trust = started.adopt(await TrustStore.open({ settings: config.trust, log }), (each) => each.close());
     const launcher = await prepareLauncher({ config, configFile: options.configFile, log });
+    launcher.hide([storeFolder]);
     const signer = options.signs
       ? await Signers.start({ config: signerConfig(options), launcher, log, trust })
       : undefined;

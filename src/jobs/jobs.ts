@@ -41,7 +41,10 @@ export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signe
   /** The module that calls `runInputWorker`. */
   readonly workerEntry: URL;
   readonly log: Log;
-  /** The embedded store, where it is being opened already. It is closed with the jobs. */
+  /**
+   * The embedded store, where it is being opened already, in a folder that the launcher hides as a whole: a worker starts
+   * meanwhile. It is closed with the jobs.
+   */
   readonly store?: Promise<JobEngine>;
   /** Inputs that run at once, of all jobs together; the number of cores unless given. */
   readonly maxRunningInputs?: number;
@@ -67,7 +70,6 @@ export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signe
 interface Engine {
   readonly store: JobStore;
   readonly nodes: Pick<JobEngine, 'otherIdentities' | 'otherNodes'>;
-  readonly pool: WorkerPool;
   readonly scheduler: Scheduler;
   readonly waiters: CompletionWaiters;
   readonly feed: JobFeed;
@@ -84,11 +86,16 @@ export class Jobs {
   static readonly openStore = openSqliteEngine;
   readonly #options: JobsOptions;
   readonly #ids = new JobIds();
+  readonly #pool: WorkerPool;
   #engine: Engine | null = null;
   #stopping = false;
 
   constructor(options: JobsOptions) {
     this.#options = options;
+    const { workerEntry: entry, workerTimeouts: timeouts, ...others } = options;
+    const crashed = () => options.telemetry?.metrics.workerCrashed();
+    const maxWorkers = this.#maxRunningInputs;
+    this.#pool = new WorkerPool({ ...others, entry, maxWorkers, crashed, ...(timeouts && { timeouts }) });
   }
 
   /**
@@ -98,12 +105,16 @@ export class Jobs {
    */
   async start(): Promise<void> {
     assert(this.#engine === null, 'jobs are started once');
-    const engine = await this.#openEngine();
+    if (this.#options.store !== undefined) this.#pool.prestart();
+    let engine: JobEngine | null = null;
     try {
+      engine = await this.#openEngine();
       await this.#options.clearStagings?.();
       this.#engine = await this.#assemble(engine);
     } catch (error) {
-      await engine.close();
+      // A worker would keep this process alive.
+      await this.#pool.close();
+      await engine?.close();
       throw error;
     }
   }
@@ -260,7 +271,7 @@ export class Jobs {
 
   /** Takes note of identities that were replaced: workers get the configuration in force, which says which files are protected. */
   async identitiesChanged(): Promise<void> {
-    this.#engine?.pool.useConfig(this.#config);
+    this.#pool.useConfig(this.#config);
     await this.#engine?.scheduler.identitiesChanged();
   }
 
@@ -276,7 +287,7 @@ export class Jobs {
     await engine.scheduler.stop(graceMs);
     await engine.callbackSender.stop();
     this.#engine = null;
-    await engine.pool.close();
+    await this.#pool.close();
     await engine.closeStore();
   }
 
@@ -294,7 +305,7 @@ export class Jobs {
   }
 
   get #parts(): NodeParts {
-    const { scheduler, pool, nodes = {} } = this.#engine ?? {};
+    const { scheduler, nodes = {} } = this.#engine ?? {};
     return {
       config: this.#config,
       identities: this.#options.signer,
@@ -302,7 +313,7 @@ export class Jobs {
       waiting: scheduler?.admission.waiting ?? 0,
       running: scheduler?.running ?? 0,
       maxRunning: this.#maxRunningInputs,
-      workerProcesses: pool?.size ?? 0,
+      workerProcesses: this.#pool.size,
       nodes,
     };
   }
@@ -316,10 +327,6 @@ export class Jobs {
   async #assemble(engine: JobEngine): Promise<Engine> {
     const { config, log } = this.#options;
     const { store } = engine;
-    const { workerEntry: entry, workerTimeouts: timeouts, ...options } = this.#options;
-    const maxWorkers = this.#maxRunningInputs;
-    const crashed = () => options.telemetry?.metrics.workerCrashed();
-    const pool = new WorkerPool({ ...options, entry, maxWorkers, crashed, ...(timeouts && { timeouts }) });
     const following = {
       waiters: new CompletionWaiters((jobIds) => store.finishedAmong(jobIds), config.server.sync_poll_interval_ms),
       feed: new JobFeed({
@@ -329,15 +336,14 @@ export class Jobs {
       }),
       callbackSender: this.#createCallbackSender(store),
     };
-    const scheduler = new Scheduler(this.#schedulerOptions(pool, following), engine);
+    const scheduler = new Scheduler(this.#schedulerOptions(following), engine);
     await scheduler.begin();
-    // Last, because a worker keeps a process alive whose start failed.
-    if (maxWorkers > 0) pool.prestart();
+    // Now that the files of the store exist, they are hidden from it.
+    if (config.jobs.role !== 'api') this.#pool.prestart();
     return {
       ...following,
       store,
       nodes: engine,
-      pool,
       scheduler,
       listFeed: new ListFeed(async (since, limit) => this.#asNow(await store.recentJobs(since, limit))),
       storeState: new StoreStateReader(store, () => scheduler.outages),
@@ -346,10 +352,11 @@ export class Jobs {
     };
   }
 
-  #schedulerOptions(
-    pool: WorkerPool,
-    { waiters, feed, callbackSender }: Pick<Engine, 'waiters' | 'feed' | 'callbackSender'>,
-  ): SchedulerOptions {
+  #schedulerOptions({
+    waiters,
+    feed,
+    callbackSender,
+  }: Pick<Engine, 'waiters' | 'feed' | 'callbackSender'>): SchedulerOptions {
     const { config, log, telemetry, clearStagings, probes = NOTHING_PROBED, retriesOutages = false } = this.#options;
     const notifyFinished = (jobId: string) => {
       waiters.finished(jobId);
@@ -357,7 +364,7 @@ export class Jobs {
       callbackSender.pollSoon();
     };
     return {
-      pool,
+      pool: this.#pool,
       log,
       maxRunningInputs: this.#maxRunningInputs,
       maxRunningInputsPerJob: config.worker.default_max_files_parallel,

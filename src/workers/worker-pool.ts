@@ -79,8 +79,9 @@ export class WorkerPool {
     this.#retireIdle();
   }
 
-  /** Starts a worker ahead of the first input. */
+  /** Starts a worker ahead of the first input, unless there is one. */
   prestart(): void {
+    if (this.#all.size > 0) return;
     const worker = this.#start();
     if (worker instanceof WorkerProcess) this.#keep(worker);
   }
