@@ -88,7 +88,7 @@ export class Scheduler {
     this.#queue = queue;
     this.writes = new StoreWrites(log, () => store.probeWrite(), this.#stopping.signal);
     this.#requests = new RequestCache((jobId) => store.requestOfJob(jobId));
-    this.#outputPaths = new OutputPathRegistries(store, log, queue.isShared);
+    this.#outputPaths = new OutputPathRegistries(store, this.writes, log, queue.isShared);
     const { identities: own, defaultIdentity, retriesOutages } = options;
     const signers = () =>
       own === undefined ? null : [...signersOf(own, defaultIdentity()), ...(this.#absent?.nowhere ?? [])];

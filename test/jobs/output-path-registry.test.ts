@@ -2,7 +2,11 @@ import assert from 'node:assert/strict';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { OutputPathRegistry } from '#jobs/scheduling/output-path-registry.ts';
+import { AppError } from '#errors/app-error.ts';
+import { OutputPathRegistries, OutputPathRegistry } from '#jobs/scheduling/output-path-registry.ts';
+import { StoreWrites } from '#jobs/scheduling/store-writes.ts';
+import type { LeasedInput } from '#jobs/store/job-store.ts';
+import { NO_LOG } from '../support/jobs/test-jobs.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 function registryOf(inputs: readonly string[], params: unknown = null, outputs: readonly string[] = []) {
@@ -134,4 +138,24 @@ describe('the output path registry', () => {
     assert.equal(await registry.reserve('s3://bucket/key.mp4', 0), undefined);
     assert.equal((await registry.reserve('s3://bucket/key.mp4', 1))?.reason, 'OUTPUT_TAKEN');
   });
+});
+
+test('an input waits to reserve its path while the database is away', async () => {
+  const away = () => new AppError('DATABASE_UNREACHABLE', { address: 'db', problem: 'it was ended' });
+  const answers = [away(), away(), true];
+  const input = { type: 'local_file_path' as const, path: '/in/a' };
+  const store = {
+    pathsOfJob: async () => ({ inputs: [input, input], params: null, outputs: [], retried: [] }),
+    reserveOutputPath: async () => {
+      const answer = answers.shift();
+      if (answer instanceof AppError) throw answer;
+      return answer === true;
+    },
+    releaseOutputPaths: async () => undefined,
+  };
+  const writes = new StoreWrites(NO_LOG, async () => undefined, new AbortController().signal);
+  const registries = new OutputPathRegistries(store, writes, NO_LOG, true);
+  const lease = { jobId: 'job', inputIndex: 0, request: null } as LeasedInput;
+  assert.equal(await registries.reserve('/out/a', lease), undefined);
+  assert.deepEqual(answers, []);
 });

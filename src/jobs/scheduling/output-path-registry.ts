@@ -10,6 +10,7 @@ import { comparableS3Urls } from '#s3/s3-address.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { InputAttempt } from '../job.ts';
 import type { JobPaths, JobRequest, JobStore, LeasedInput } from '../store/job-store.ts';
+import type { StoreWrites } from './store-writes.ts';
 
 /** Paths that are resolved at once. */
 const MAX_CONCURRENT_RESOLUTIONS = 32;
@@ -128,19 +129,27 @@ type PathStore = Pick<JobStore, 'pathsOfJob' | 'reserveOutputPath' | 'releaseOut
 /** The registries of the jobs that run in this process, each made when its job reserves its first output path. */
 export class OutputPathRegistries {
   readonly #store: PathStore;
+  readonly #writes: Pick<StoreWrites, 'write'>;
   readonly #log: Log;
   readonly #isShared: boolean;
   readonly #byJob = new Map<string, Promise<OutputPathRegistry>>();
 
   /** `isShared`: other nodes may have inputs of the same jobs. */
-  constructor(store: PathStore, log: Log, isShared: boolean) {
+  constructor(store: PathStore, writes: Pick<StoreWrites, 'write'>, log: Log, isShared: boolean) {
     this.#store = store;
+    this.#writes = writes;
     this.#log = log;
     this.#isShared = isShared;
   }
 
-  /** Reserves a destination for an input, or returns the refusal. Never rejects. */
+  /** Reserves a destination for an input, or returns the refusal. Waits while the store is away. Never rejects. */
   async reserve(destination: string, lease: LeasedInput): Promise<AppErrorData | undefined> {
+    const { jobId, inputIndex } = lease;
+    const answer = await this.#writes.write(async () => ({ refusal: await this.#reserve(destination, lease) }));
+    return answer === undefined ? new AppError('INPUT_MET_BUG', { jobId, inputIndex }).toData() : answer.refusal;
+  }
+
+  async #reserve(destination: string, lease: LeasedInput): Promise<AppErrorData | undefined> {
     const { jobId, inputIndex } = lease;
     try {
       const registry = await this.#of(lease);
@@ -152,8 +161,9 @@ export class OutputPathRegistries {
     } catch (error) {
       // The next reservation tries again to read what the job reads and writes.
       this.#byJob.delete(jobId);
-      this.#log.error({ job_id: jobId, input_index: inputIndex, err: error }, 'a destination could not be checked');
-      return (error instanceof AppError ? error : new AppError('INPUT_MET_BUG', { jobId, inputIndex })).toData();
+      if (!(error instanceof AppError))
+        this.#log.error({ job_id: jobId, input_index: inputIndex, err: error }, 'a destination could not be checked');
+      throw error;
     }
   }
 
