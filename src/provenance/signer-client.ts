@@ -153,8 +153,8 @@ class SignerLink {
 
   #settle({ id, code, body }: Frame): void {
     this.#sent.delete(id);
-    this.#sendPending();
     const pending = this.#remove(id);
+    this.#sendPending();
     if (pending === undefined) return;
     if (code !== STATUS.signature) pending.reject(new Error(body.toString('utf8')));
     else if (body.length === pending.credential.signatureSizeBytes) pending.resolve(body);
