@@ -1,6 +1,7 @@
 import assert from 'node:assert';
 import type { Socket } from 'node:net';
 import { extname } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { backoffMs } from '#concurrency/retry.ts';
 import { Semaphore } from '#concurrency/semaphore.ts';
 import type { CredentialSettings, SignerSettings } from '#config/identities.ts';
@@ -65,6 +66,9 @@ interface Client {
   readonly keys: readonly number[];
   /** The keys of the input that runs in it; null where none runs. */
   allowed: readonly number[] | null;
+  /** The keys that the signer knows it may use. */
+  told: readonly number[];
+  telling: NodeJS.Immediate | undefined;
 }
 
 /** A key in use: its credential, and the certificates that it was loaded with. */
@@ -162,7 +166,7 @@ export class SignerSupervisor {
    */
   attach(process: SigningProcess, channel: Socket | null, keys: readonly number[]): KeyAccess {
     const clientId = this.#nextClientId++;
-    const client: Client = { process, keys, allowed: null };
+    const client: Client = { process, keys, allowed: null, told: [], telling: undefined };
     if (channel !== null) {
       this.#clients.set(clientId, client);
       void process.exited.then(() => {
@@ -177,13 +181,22 @@ export class SignerSupervisor {
           allowed === null || allowed.every((key) => keys.includes(key)),
           'an input signs with an identity that was in force when its worker was started',
         );
-        const hadKeys = (client.allowed ?? []).length > 0;
         client.allowed = allowed;
-        // A process without keys of the input asks before it refuses.
-        if (!hadKeys && (allowed ?? []).length === 0) return;
-        this.#child?.send({ type: 'allow', client: stateOf(clientId, client) });
+        client.telling ??= setImmediate(() => this.#tell(clientId, client));
       },
     };
+  }
+
+  /**
+   * Tells the signer what a client may use, at the end of a turn of the event loop: where its next input follows at once and uses the
+   * same keys, there is nothing to tell. A request that comes before is asked about.
+   */
+  #tell(clientId: number, client: Client): void {
+    client.telling = undefined;
+    const state = stateOf(clientId, client);
+    if (isDeepStrictEqual(state.keys, client.told)) return;
+    client.told = state.keys;
+    this.#child?.send({ type: 'allow', client: state });
   }
 
   /** Closes the signer as soon as its last key is let go of. */
@@ -256,6 +269,7 @@ export class SignerSupervisor {
     const keys = [...this.#keys];
     try {
       const child = this.#launch();
+      for (const client of this.#clients.values()) client.told = client.allowed ?? [];
       const order = {
         clients: Array.from(this.#clients, ([clientId, client]) => stateOf(clientId, client)),
         keys: keys.map(([key, used]) => this.#orderOf(used.settings, { ...used, key }, null)),
