@@ -83,7 +83,8 @@ async function inProcess(
 ): Promise<readonly string[]> {
   const writable = request.task.kind === 'roll-back' ? [request.task.dataDir] : [];
   const child = new Child<S3TaskRequest, S3TaskAnswer>(launcher, PROCESS_URL, { execArgv: [], aws: true, writable });
-  const answer = await child.askOnce('a task in S3', request, { boundMs, because: 'because it took too long' });
+  const because = `because S3 did not answer within ${boundMs / 1000} s`;
+  const answer = await child.askOnce('the request to S3', request, { boundMs, because });
   if ('error' in answer) throw AppError.fromData(answer.error);
   return answer.addresses;
 }
