@@ -45,7 +45,7 @@ export async function openSqlite(folder: string, lost: (error: AppError) => void
   }
 }
 
-/** Returns a store whose methods run on the thread, where `storeMethods` has their implementations. */
+/** Returns a store whose methods run on the thread, where `store-methods.ts` has their implementations. */
 function proxyOf(thread: SqliteThread, methods: readonly StoreMethod[], isBatched = false): JobStore {
   const call = (method: StoreMethod) => [method, (...args: unknown[]) => thread.call(method, args, isBatched)];
   return {
