@@ -27,7 +27,7 @@ import { Batcher } from '../store/postgres/batcher.ts';
 import { HEARTBEAT_SECONDS, type JobMessage, MessageQueue } from '../store/postgres/message-queue.ts';
 import { type Notification, NotificationListener, NotificationPublisher } from '../store/postgres/notifications.ts';
 import type { PostgresDatabase } from '../store/postgres/postgres-database.ts';
-import { ANY_PRIORITIES } from '../store/priority.ts';
+import { ANY_PRIORITIES, LeaseTurns } from '../store/priority.ts';
 import {
   GroupCache,
   groupsNeeding,
@@ -87,6 +87,7 @@ export class PostgresQueue implements JobQueue {
   readonly #clock = leaseClock();
   readonly #held = new Map<string, HeldInput>();
   readonly #groups = new GroupCache();
+  readonly #turns = new LeaseTurns();
   readonly #submissions = new Batcher((jobs: readonly NewJob[]) => this.#submitAll(jobs), SUBMISSION_BATCHES);
   readonly #exchanges = new Batcher((batch: readonly Exchange[]) => this.#exchangeAll(batch), EXCHANGE_BATCHES);
 
@@ -273,7 +274,7 @@ export class PostgresQueue implements JobQueue {
       ...(await groupsNeeding(db, request)),
     ];
     // The same goes for messages of low priority.
-    const maxPriorities = isExtra ? ANY_PRIORITIES : this.#messages.nextPriorities();
+    const maxPriorities = isExtra ? ANY_PRIORITIES : this.#turns.next();
     return this.#messages.fetch(db, count, excluded, maxPriorities);
   }
 
