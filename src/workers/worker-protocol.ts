@@ -23,7 +23,7 @@ export interface InputOrder {
   readonly writesOutputFolder: boolean;
 }
 
-/** Messages of the service process to an input worker, in JSON. `run` counts the runs of a worker, which has one at a time. */
+/** Messages of the service process to an input worker, in JSON. */
 export type ToWorker =
   /** The first request: the configuration without its secrets. A sandbox shows folders as they were when it was made. */
   | {
@@ -43,9 +43,9 @@ export type ToWorker =
   | { readonly type: 'trust'; readonly trust: TrustListData }
   /** OCSP responses that took the place of others. */
   | { readonly type: 'staples'; readonly staples: StapleData }
-  | { readonly type: 'run'; readonly run: number; readonly order: InputOrder }
-  /** The answer is still `succeeded` or `failed`, whichever it came to; a worker that takes too long is killed. */
-  | { readonly type: 'abort'; readonly run: number }
+  | { readonly type: 'run'; readonly order: InputOrder }
+  /** Stops the input. The answer is still `succeeded` or `failed`, whichever it came to; a worker that takes too long is killed. */
+  | { readonly type: 'abort' }
   /** Answers the `reserve-output-path` or `confirm-lease` of the same id; `refusal` is absent where it was granted. */
   | { readonly type: 'answer'; readonly id: number; readonly refusal?: AppErrorData }
   /** Ends the worker when it is idle. */
@@ -69,7 +69,6 @@ export interface WorkerState {
 /** The progress of an input that takes long. */
 export interface ProgressMessage {
   readonly type: 'progress';
-  readonly run: number;
   readonly bytesDone: number;
   readonly bytesTotal: number;
   /** The phase that was reached last; `started` before the first. */
@@ -78,26 +77,21 @@ export interface ProgressMessage {
   readonly size: InputSize;
 }
 
-/** Questions and news of a worker about its input, in JSON. */
+/** Questions and news of a worker about the input that it has, in JSON. */
 export type FromWorker =
   | ProgressMessage
-  | { readonly type: 'reserve-output-path'; readonly run: number; readonly id: number; readonly destination: string }
-  | { readonly type: 'confirm-lease'; readonly run: number; readonly id: number }
-  /** A signature or time-stamp is waited for, and takes long. */
-  | { readonly type: 'awaits-signature'; readonly run: number }
-  /** That has ended, with a signature or without. */
-  | { readonly type: 'signature-ended'; readonly run: number };
+  | { readonly type: 'reserve-output-path'; readonly id: number; readonly destination: string }
+  | { readonly type: 'confirm-lease'; readonly id: number }
+  /** A signature or time-stamp is waited for, and takes long; or that has ended, with a signature or without. */
+  | { readonly type: 'signature'; readonly isAwaited: boolean };
+
+/** The answer of a worker to `run`. */
+export type RunAnswer =
+  /** The input was not begun, and is to be given to another worker. */
+  | { readonly type: 'not-begun' }
+  | { readonly type: 'succeeded'; readonly outcome: OperationOutcome }
+  /** `bug` carries the stack of what was no AppError (`error` is null then); it goes to the log and nowhere else. */
+  | { readonly type: 'failed'; readonly error: AppErrorData | null; readonly bug?: string };
 
 /** Answers of a worker: to `start` it is `ready`, to `run` one of the others. */
-export type WorkerAnswer =
-  | { readonly type: 'ready' }
-  /** The input was not begun, and is to be given to another worker. */
-  | { readonly type: 'not-begun'; readonly state: WorkerState }
-  | { readonly type: 'succeeded'; readonly outcome: OperationOutcome; readonly state: WorkerState }
-  /** `bug` carries the stack of what was no AppError (`error` is null then); it goes to the log and nowhere else. */
-  | {
-      readonly type: 'failed';
-      readonly error: AppErrorData | null;
-      readonly bug?: string;
-      readonly state: WorkerState;
-    };
+export type WorkerAnswer = { readonly type: 'ready' } | (RunAnswer & { readonly state: WorkerState });

@@ -29,8 +29,8 @@ export class InputRun {
   hasSlot = true;
   /** True from when it waits for a signature until its end, where it has no slot. */
   awaitsSignature = false;
-  /** When it began to wait for a signature; null where it does not. */
-  #signatureAskedAtMs: number | null = null;
+  /** When it began to wait for a signature that takes long; null where it does not. */
+  signatureAskedAtMs: number | null = null;
 
   constructor(lease: LeasedInput) {
     this.lease = lease;
@@ -52,15 +52,7 @@ export class InputRun {
 
   /** Milliseconds for which it has waited for a signature; 0 where it waits for none. */
   get signatureMs(): number {
-    return this.#signatureAskedAtMs === null ? 0 : performance.now() - this.#signatureAskedAtMs;
-  }
-
-  signatureAsked(): void {
-    this.#signatureAskedAtMs = performance.now();
-  }
-
-  signatureEnded(): void {
-    this.#signatureAskedAtMs = null;
+    return this.signatureAskedAtMs === null ? 0 : performance.now() - this.signatureAskedAtMs;
   }
 
   /** Stops the run because a dependency hangs that it needs. */
@@ -174,11 +166,10 @@ export class InputRunner {
           if (await queue.mayCommit(run.lease, signal)) return undefined;
           return new AppError('LEASE_LOST', { jobId, inputIndex }).toData();
         },
-        awaitsSignature: () => {
-          run.signatureAsked();
-          awaitsSignature();
+        awaitsSignature: (isAwaited) => {
+          run.signatureAskedAtMs = isAwaited ? performance.now() : null;
+          if (isAwaited) awaitsSignature();
         },
-        signatureEnded: () => run.signatureEnded(),
       },
     );
   }
