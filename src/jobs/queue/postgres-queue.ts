@@ -25,7 +25,7 @@ import type {
 import { leaseQueued, takeOverInput } from '../store/lease-inputs.ts';
 import { Batcher } from '../store/postgres/batcher.ts';
 import { HEARTBEAT_SECONDS, type JobMessage, MessageQueue } from '../store/postgres/message-queue.ts';
-import { type Notification, NotificationListener, NotificationPublisher } from '../store/postgres/notifications.ts';
+import { NotificationListener, NotificationPublisher } from '../store/postgres/notifications.ts';
 import type { PostgresDatabase } from '../store/postgres/postgres-database.ts';
 import { ANY_PRIORITIES, LeaseTurns } from '../store/priority.ts';
 import {
@@ -92,12 +92,11 @@ export class PostgresQueue implements JobQueue {
   readonly #exchanges = new Batcher((batch: readonly Exchange[]) => this.#exchangeAll(batch), EXCHANGE_BATCHES);
 
   private constructor(database: PostgresDatabase, messages: MessageQueue, url: string, log: Log) {
-    const wake = () => this.#events.push({ type: 'work' });
     this.#database = database;
     this.#messages = messages;
     this.#publisher = new NotificationPublisher(database, log);
-    this.#listener = new NotificationListener(url, log, (notification) => this.#hear(notification), wake);
-    this.#polling = setInterval(wake, POLL_INTERVAL_MS).unref();
+    this.#listener = new NotificationListener(url, log, (event) => this.#events.push(event));
+    this.#polling = setInterval(() => this.#events.push({ type: 'work' }), POLL_INTERVAL_MS).unref();
   }
 
   static async open(database: PostgresDatabase, url: string, log: Log): Promise<PostgresQueue> {
@@ -116,7 +115,7 @@ export class PostgresQueue implements JobQueue {
     const cancellation = await this.#database.transaction((db) => cancelJob(db, jobId, scope));
     if (!cancellation?.changed) return cancellation;
     this.#events.push({ type: 'cancelled', jobId });
-    this.#publisher.publish({ type: cancellation.finishedJob !== null ? 'ended' : 'cancelled', jobId });
+    this.#publisher.publish({ type: cancellation.finishedJob !== null ? 'finished' : 'cancelled', jobId });
     return cancellation;
   }
 
@@ -174,19 +173,13 @@ export class PostgresQueue implements JobQueue {
     this.#events.close();
   }
 
-  #hear(notification: Notification): void {
-    if (notification.type === 'queued') this.#events.push({ type: 'work' });
-    else if (notification.type === 'cancelled') this.#events.push({ type: 'cancelled', jobId: notification.jobId });
-    else this.#events.push({ type: 'finished', jobId: notification.jobId });
-  }
-
   #announceWork(): void {
     this.#events.push({ type: 'work' });
-    this.#publisher.publish({ type: 'queued' });
+    this.#publisher.publish({ type: 'work' });
   }
 
   #publishFinished(jobs: readonly JobReport[]): void {
-    for (const { jobId } of jobs) this.#publisher.publish({ type: 'ended', jobId });
+    for (const { jobId } of jobs) this.#publisher.publish({ type: 'finished', jobId });
   }
 
   async #submitAll(jobs: readonly NewJob[]): Promise<readonly (KnownJob | null)[]> {
