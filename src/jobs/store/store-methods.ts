@@ -1,5 +1,4 @@
 import { closeCallback, leaseCallbacks, postponeCallback } from './callbacks.ts';
-import { findRequest, findRetriedJob } from './find-request.ts';
 import { cancelJob, cancelledAmong, finishInputs, releaseInputs } from './finish-input.ts';
 import type { JobStore } from './job-store.ts';
 import { leaseInputs, recoverLeases, requestOfJob, startInputs } from './lease-inputs.ts';
@@ -7,7 +6,16 @@ import { probeWrite, pruneJobs } from './maintenance.ts';
 import { countNeeding, countWaiting, identitiesBeside, recordWaiting, waitingInputs } from './needs.ts';
 import { pathsOfJob, releaseOutputPaths, reserveOutputPath } from './output-paths.ts';
 import { countQueued, queueState } from './queue-state.ts';
-import { findJob, finishedAmong, finishedInputs, listJobs, recentJobs, resultEntries } from './read-jobs.ts';
+import {
+  findJob,
+  findRequest,
+  findRetriedJob,
+  finishedAmong,
+  finishedInputs,
+  listJobs,
+  recentJobs,
+  resultEntries,
+} from './read-jobs.ts';
 import { countLeftOut, findFailedJobs } from './retried-inputs.ts';
 import { findByIdempotencyKey, submitJob } from './submit-job.ts';
 import type { Database } from './tables.ts';
