@@ -180,21 +180,17 @@ export class CompletionWaiters {
   }
 
   /** Resolves with true when the job is finished, with false after the timeout. Rejects when the signal is aborted. */
-  wait(jobId: string, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
-    signal.throwIfAborted();
-    return new Promise((resolve, reject) => {
-      const finish = (complete: () => void) => {
-        this.#remove(jobId, notify);
-        clearTimeout(timer);
-        signal.removeEventListener('abort', abort);
-        complete();
-      };
-      const notify = () => finish(() => resolve(true));
-      const abort = () => finish(() => reject(signal.reason));
-      const timer = setTimeout(() => finish(() => resolve(false)), timeoutMs);
-      signal.addEventListener('abort', abort, { once: true });
-      this.#add(jobId, notify);
-    });
+  async wait(jobId: string, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const notify = () => resolve(true);
+    const timer = setTimeout(resolve, timeoutMs, false);
+    this.#add(jobId, notify);
+    try {
+      return await raceAbort(promise, signal);
+    } finally {
+      this.#remove(jobId, notify);
+      clearTimeout(timer);
+    }
   }
 
   /** Notifies those who follow a job that it has finished in this process. */
