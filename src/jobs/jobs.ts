@@ -67,9 +67,7 @@ export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signe
 }
 
 /** The parts of a started service. */
-interface Engine {
-  readonly store: JobStore;
-  readonly nodes: Pick<JobEngine, 'otherIdentities' | 'otherNodes'>;
+interface Engine extends JobEngine {
   readonly scheduler: Scheduler;
   readonly waiters: CompletionWaiters;
   readonly feed: JobFeed;
@@ -77,7 +75,6 @@ interface Engine {
   readonly callbackSender: CallbackSender;
   readonly storeState: StoreStateReader;
   readonly stopPruning: () => void;
-  closeStore(): Promise<void>;
 }
 
 /** Accepts, runs and reports jobs. A job that `submit` resolved with is on disk and survives the process. */
@@ -288,7 +285,7 @@ export class Jobs {
     await engine.callbackSender.stop();
     this.#engine = null;
     await this.#pool.close();
-    await engine.closeStore();
+    await engine.close();
   }
 
   /** Adds what the store does not have of jobs, or does not list: progress, and outages. */
@@ -305,7 +302,7 @@ export class Jobs {
   }
 
   get #parts(): NodeParts {
-    const { scheduler, nodes = {} } = this.#engine ?? {};
+    const scheduler = this.#engine?.scheduler;
     return {
       config: this.#config,
       identities: this.#options.signer,
@@ -314,7 +311,7 @@ export class Jobs {
       running: scheduler?.running ?? 0,
       maxRunning: this.#maxRunningInputs,
       workerProcesses: this.#pool.size,
-      nodes,
+      nodes: this.#engine ?? {},
     };
   }
 
@@ -341,14 +338,12 @@ export class Jobs {
     // Now that the files of the store exist, they are hidden from it.
     if (config.jobs.role !== 'api') this.#pool.prestart();
     return {
+      ...engine,
       ...following,
-      store,
-      nodes: engine,
       scheduler,
       listFeed: new ListFeed(async (since, limit) => this.#asNow(await store.recentJobs(since, limit))),
       storeState: new StoreStateReader(store, () => scheduler.outages),
       stopPruning: startPruning(store, config.jobs.retention_hours, log),
-      closeStore: () => engine.close(),
     };
   }
 
