@@ -62,8 +62,6 @@ export async function openPostgresEngine(
       ...postgresStoreMethods(database),
       submitJob: (job) => queue.submitJob(job),
       cancelJob: (jobId, scope) => queue.cancelJob(jobId, scope),
-      // Its commits need not be shared, and results are batched by the queue.
-      batched: () => store,
       close,
     };
     return { store, queue, database, close };

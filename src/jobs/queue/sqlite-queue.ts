@@ -16,7 +16,7 @@ import type {
   ReleasedInput,
 } from '../store/job-store.ts';
 import { ANY_PRIORITIES, compareInputs, LeaseTurns, LOW_PRIORITY_INTERVAL } from '../store/priority.ts';
-import { openSqlite } from '../store/sqlite/sqlite-job-store.ts';
+import { openSqlite, type SqliteStore } from '../store/sqlite/sqlite-job-store.ts';
 import {
   type JobEngine,
   type JobQueue,
@@ -92,7 +92,7 @@ class SqliteQueue implements JobQueue {
   #hasMore = false;
   readonly #turns = new LeaseTurns();
 
-  constructor(store: JobStore) {
+  constructor(store: SqliteStore) {
     this.#store = store;
     this.#batched = store.batched();
   }

@@ -21,7 +21,7 @@ import { findByIdempotencyKey, submitJob } from './submit-job.ts';
 import type { Database } from './tables.ts';
 
 /** The methods of `JobStore` that work on the database. */
-export type StoreMethod = Exclude<keyof JobStore, 'batched' | 'close'>;
+export type StoreMethod = Exclude<keyof JobStore, 'close'>;
 
 type MethodsOnDatabase = {
   readonly [M in StoreMethod]: (db: Database, ...args: Parameters<JobStore[M]>) => ReturnType<JobStore[M]>;

@@ -26,12 +26,20 @@ const BATCH_DELAY_MS = 25;
 /** The extension is that of this module, because a build has JavaScript files. */
 const THREAD_URL = new URL(`./sqlite-thread${extname(import.meta.url)}`, import.meta.url);
 
+export interface SqliteStore extends JobStore {
+  /** Returns the same store for calls that nobody waits for: they may be delayed to share a commit with others. */
+  batched(): JobStore;
+}
+
 /**
  * Opens the embedded database in the data folder, for this process alone, with its tables migrated. Throws an AppError
  * of the catalogue (`STORE_…`) when it cannot be used. `lost` is called with `STORE_LOST` when the thread exits before
  * it is closed: no call succeeds from then on.
  */
-export async function openSqlite(folder: string, lost: (error: AppError) => void = () => undefined): Promise<JobStore> {
+export async function openSqlite(
+  folder: string,
+  lost: (error: AppError) => void = () => undefined,
+): Promise<SqliteStore> {
   const thread = new SqliteThread(await prepareDataFolder(folder));
   try {
     const methods = await thread.opened();
@@ -46,7 +54,7 @@ export async function openSqlite(folder: string, lost: (error: AppError) => void
 }
 
 /** Returns a store whose methods run on the thread, where `store-methods.ts` has their implementations. */
-function proxyOf(thread: SqliteThread, methods: readonly StoreMethod[], isBatched = false): JobStore {
+function proxyOf(thread: SqliteThread, methods: readonly StoreMethod[], isBatched = false): SqliteStore {
   const call = (method: StoreMethod) => [method, (...args: unknown[]) => thread.call(method, args, isBatched)];
   return {
     ...(Object.fromEntries(methods.map(call)) as Pick<JobStore, StoreMethod>),
