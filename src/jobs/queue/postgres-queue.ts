@@ -2,7 +2,7 @@ import type { ByteProgress } from '#operations/operation.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { JobReport } from '#telemetry/run-report.ts';
 import type { JobScope } from '../caller.ts';
-import { type InputAttempt, NO_PROGRESS } from '../job.ts';
+import type { InputAttempt } from '../job.ts';
 import {
   cancelJob,
   cancelledAmong,
@@ -62,7 +62,6 @@ interface HeldInput {
   readonly lease: LeasedInput;
   readonly message: JobMessage;
   readonly timer: LeaseTimer;
-  recordedProgress: ByteProgress;
   lost: boolean;
 }
 
@@ -127,12 +126,7 @@ export class PostgresQueue implements JobQueue {
     const lost = await this.#renewMessages(running);
     const jobIds = [...new Set(running.map(({ jobId }) => jobId))];
     const cancelledJobs = await this.#database.read((db) => cancelledAmong(db, jobIds));
-    const changed = running.filter((one) => this.#hasProgressed(one));
-    if (changed.length > 0) await this.#database.transaction((db) => recordProgress(db, changed));
-    for (const { bytesDone, bytesTotal, ...lease } of changed) {
-      const held = this.#held.get(keyOf(lease));
-      if (held !== undefined) held.recordedProgress = { bytesDone, bytesTotal };
-    }
+    if (running.length > 0) await this.#database.transaction((db) => recordProgress(db, running));
     return { lost, cancelledJobs };
   }
 
@@ -204,11 +198,6 @@ export class PostgresQueue implements JobQueue {
     return held.filter(({ lost }) => lost).map(({ lease }) => lease);
   }
 
-  #hasProgressed({ bytesDone, bytesTotal, ...lease }: InputAttempt & ByteProgress): boolean {
-    const recorded = this.#held.get(keyOf(lease))?.recordedProgress ?? NO_PROGRESS;
-    return recorded.bytesDone !== bytesDone || recorded.bytesTotal !== bytesTotal;
-  }
-
   async #exchangeAll(batch: readonly Exchange[]): Promise<readonly (NewLeases & HandedIn)[]> {
     const askedAtMs = this.#clock();
     const answers = await this.#database.transaction((db) => this.#exchange(db, batch));
@@ -216,7 +205,7 @@ export class PostgresQueue implements JobQueue {
       this.#publishFinished(finishedJobs);
       for (const { lease, message } of taken) {
         const timer = new LeaseTimer(this.#clock, askedAtMs, LEASE_MS);
-        this.#held.set(keyOf(lease), { lease, message, timer, recordedProgress: NO_PROGRESS, lost: false });
+        this.#held.set(keyOf(lease), { lease, message, timer, lost: false });
       }
     }
     return answers.map(({ taken, ...handedIn }) => ({ ...handedIn, inputs: taken.map(({ lease }) => lease) }));
