@@ -233,9 +233,7 @@ class SqliteQueue implements JobQueue {
     return fetched;
   }
 
-  async #fetchNow(request: LeaseFilter, startCount: number) {
-    const { onlyJobs, withoutJobs, withoutCallers, withoutDependencies, overdueBefore, onlySigners } = request;
-    const filter = { onlyJobs, withoutJobs, withoutCallers, withoutDependencies, overdueBefore, onlySigners };
+  async #fetchNow(filter: LeaseFilter, startCount: number) {
     this.#sortedFor = [filter, ...this.#sortedFor].slice(0, MAX_SORTED_FILTERS);
     const count = Math.min(LEASE_AHEAD, MAX_LEASED_AHEAD - this.#ahead.length);
     const lowCount = LEASE_AHEAD_LOW - this.#aheadLow.length;
