@@ -49,10 +49,10 @@ export class WorkerPool {
     this.#config = options.config;
     this.#timeouts = { ...WORKER_TIMEOUTS, ...options.timeouts };
     options.trust?.onChange((lists) => {
-      for (const worker of this.#all) worker.giveTrust(lists);
+      for (const worker of this.#all) worker.give({ type: 'trust', trust: lists.data });
     });
     options.signer?.staples?.onChange((staples) => {
-      for (const worker of this.#all) worker.giveStaples(staples);
+      for (const worker of this.#all) worker.give({ type: 'staples', staples: staples.data });
     });
     // Workers that run an input finish it with the old identities, and are replaced then.
     options.signer?.onRenewal(() => this.#retireIdle());

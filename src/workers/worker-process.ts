@@ -7,7 +7,7 @@ import type { Launcher } from '#processes/launcher.ts';
 import { lowerPriority } from '#processes/process-tree.ts';
 import type { SignerAccess, Signers } from '#provenance/signers.ts';
 import { type IdentityDescription, signerProcessesOf } from '#provenance/signing-identity.ts';
-import { NO_STAPLES, type Staples } from '#provenance/staples.ts';
+import { NO_STAPLES } from '#provenance/staples.ts';
 import { NO_TRUST_LISTS, type TrustLists } from '#provenance/trust-lists.ts';
 import { kernelLimitsOf } from './input-budgets.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerAnswer, WorkerState } from './worker-protocol.ts';
@@ -126,14 +126,9 @@ export class WorkerProcess {
     this.#child.send({ type: 'signer', signer }, channel);
   }
 
-  /** Gives the worker new trust lists. */
-  giveTrust({ data }: TrustLists): void {
-    this.#child.send({ type: 'trust', trust: data });
-  }
-
-  /** Gives the worker new OCSP responses. */
-  giveStaples({ data }: Staples): void {
-    this.#child.send({ type: 'staples', staples: data });
+  /** Gives the worker new trust lists, or new OCSP responses. */
+  give(news: Extract<ToWorker, { readonly type: 'trust' | 'staples' }>): void {
+    this.#child.send(news);
   }
 
   /** Kills the worker. The exit is charged to the input that is in it. */
