@@ -42,7 +42,7 @@ export async function openSqlite(
 ): Promise<SqliteStore> {
   const thread = new SqliteThread(await prepareDataFolder(folder));
   try {
-    const methods = await thread.opened();
+    const methods = await thread.opened;
     await noteOwner(folder);
     thread.onLost(lost);
     return proxyOf(thread, methods);
@@ -69,6 +69,11 @@ class SqliteThread {
   readonly #thread: Worker;
   readonly #pending = new Map<number, PromiseWithResolvers<unknown>>();
   readonly #opened = Promise.withResolvers<readonly StoreMethod[]>();
+  /**
+   * Resolves with the methods that the thread runs when the database is open, locked and migrated. Rejects with an AppError
+   * when it is refused.
+   */
+  readonly opened = this.#opened.promise;
   #calls: StoreCall[] = [];
   #sending: 'next tick' | NodeJS.Timeout | null = null;
   #nextId = 1;
@@ -83,19 +88,9 @@ class SqliteThread {
       workerData,
       resourceLimits: { maxYoungGenerationSizeMb: MAX_YOUNG_GENERATION_MIB },
     });
-    // A refusal rejects `opened()`; until somebody calls that, it is no unhandled rejection.
-    this.#opened.promise.catch(() => undefined);
     this.#thread.on('message', (message: FromSqliteThread) => this.#receive(message));
     this.#thread.on('error', (cause) => this.#lose(cause));
     this.#thread.on('exit', () => this.#lose(undefined));
-  }
-
-  /**
-   * Resolves with the methods that the thread runs when the database is open, locked and migrated. Rejects with an AppError
-   * when it is refused.
-   */
-  opened(): Promise<readonly StoreMethod[]> {
-    return this.#opened.promise;
   }
 
   /** Calls a function when the thread exits before it is closed. */
