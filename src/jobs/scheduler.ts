@@ -244,9 +244,8 @@ export class Scheduler {
 
   async #runAndHandIn(run: InputRun): Promise<void> {
     const end = await this.#run(run);
-    run.awaitsSignature = false;
     // The slot is free before the end is committed, so that the start of the next input shares the commit.
-    this.#freeSlot(run);
+    this.#freeSlot(run, 'ended');
     const handedIn = await this.writes.write(() =>
       'reason' in end ? this.#queue.release([end]) : this.#queue.finish([end]),
     );
@@ -278,14 +277,14 @@ export class Scheduler {
 
   /** Frees the slot of an input that waits for a signature. */
   #awaitSignature(run: InputRun): void {
-    if ([...this.#runs].filter(({ awaitsSignature }) => awaitsSignature).length >= MAX_AWAITING_SIGNATURE) return;
-    run.awaitsSignature = true;
-    this.#freeSlot(run);
+    const others = [...this.#runs].filter(({ state }) => state === 'awaits-signature');
+    if (others.length < MAX_AWAITING_SIGNATURE) this.#freeSlot(run, 'awaits-signature');
   }
 
-  #freeSlot(run: InputRun): void {
-    if (!run.hasSlot) return;
-    run.hasSlot = false;
+  #freeSlot(run: InputRun, state: InputRun['state']): void {
+    const hadSlot = run.state === 'has-slot';
+    run.state = state;
+    if (!hadSlot) return;
     this.#awaitExtraSlot();
     this.#fillSlots();
   }

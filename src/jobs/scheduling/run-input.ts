@@ -28,10 +28,8 @@ export class InputRun {
   heldUpBy: AppError | null = null;
   #progress: ByteProgress = NO_PROGRESS;
   #progressedAtMs = performance.now();
-  /** False when its slot is free for another input: it has finished, or waits for a signature. */
-  hasSlot = true;
-  /** True from when it waits for a signature until its end, where it has no slot. */
-  awaitsSignature = false;
+  /** The slot of one that awaits a signature, or has ended and is being handed in, is free for another input. */
+  state: 'has-slot' | 'awaits-signature' | 'ended' = 'has-slot';
   /** When it began to wait for a signature that takes long; null where it does not. */
   signatureAskedAtMs: number | null = null;
 
