@@ -6,11 +6,12 @@ import { writableFolders } from '#config/protected-paths.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import type { InputContext, InputPhase, InputSize, InputWork, OperationOutcome } from '#operations/operation.ts';
 import { inheritedChannel, serveParent, tellParent } from '#processes/parent.ts';
+import type { ProcessLimits } from '#processes/protections.ts';
 import { SignerClient } from '#provenance/signer-client.ts';
 import { NO_STAPLES, type StapleSource, Staples } from '#provenance/staples.ts';
 import { NO_TRUST_LISTS, TrustLists, type TrustSource } from '#provenance/trust-lists.ts';
 import { callRecorder } from '#telemetry/run-report.ts';
-import { exhaustedBudget, type KernelLimits, readKernelLimits } from './input-budgets.ts';
+import { exhaustedBudget, readKernelLimits } from './input-budgets.ts';
 import type { FromWorker, InputOrder, RunAnswer, ToWorker, WorkerAnswer } from './worker-protocol.ts';
 
 /** The shortest interval between two reports of progress. */
@@ -312,7 +313,7 @@ function workOf({ inputJson, outputJson, paramsJson, leased: _, ...order }: Inpu
   return { ...order, input: JSON.parse(inputJson), output: JSON.parse(outputJson), params: JSON.parse(paramsJson) };
 }
 
-function failureOf(error: unknown, phase: string, limits: KernelLimits): { error: AppErrorData | null; bug?: string } {
+function failureOf(error: unknown, phase: string, limits: ProcessLimits): { error: AppErrorData | null; bug?: string } {
   const exhausted = exhaustedBudget(error, limits, phase);
   if (exhausted !== null) return { error: new AppError('INPUT_OVER_BUDGET', exhausted).toData() };
   if (error instanceof AppError) return { error: error.toData() };

@@ -51,8 +51,7 @@ const YOUNG_GENERATION = '--max-semi-space-size=4';
  */
 const OLD_GENERATION = '--heap-growing-percent=50';
 
-/** The parts of a worker process. */
-interface WorkerParts {
+interface WorkerProcessOptions {
   /** The module that calls `runInputWorker`. */
   readonly entry: URL;
   readonly config: Config;
@@ -93,7 +92,7 @@ export class WorkerProcess {
   /** The state of the worker after its last input; null before the first. */
   #state: WorkerState | null = null;
 
-  constructor({ entry, config, timeouts, launcher, signers, trust = NO_TRUST_LISTS }: WorkerParts) {
+  constructor({ entry, config, timeouts, launcher, signers, trust = NO_TRUST_LISTS }: WorkerProcessOptions) {
     this.#timeouts = timeouts;
     this.#config = config;
     this.#identities = signers?.identities ?? [];
