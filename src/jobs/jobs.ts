@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
 import type { Config } from '#config/config.ts';
 import { defaultIdentityOf } from '#config/identities.ts';
+import type { ListedJob } from '#contract/job-list.ts';
 import type { Readiness } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Log } from '#telemetry/logger.ts';
@@ -182,8 +183,8 @@ export class Jobs {
 
   /** Returns a page of jobs, newest first. */
   async list(filter: JobFilter): Promise<JobPage> {
-    const { jobs, more } = await this.#asNow(await this.#running().store.listJobs(filter));
-    return { jobs: jobs.map((job) => seenBy(job, filter)), more };
+    const { jobs, more } = await this.#running().store.listJobs(filter);
+    return { jobs: (await this.#asNow(jobs)).map((job) => seenBy(job, filter)), more };
   }
 
   /** Returns the events of a job until it has finished or the signal is aborted; null when there is none in the scope. */
@@ -206,10 +207,9 @@ export class Jobs {
 
   /** Returns a job as it is now; null when there is none in the scope. */
   async find(jobId: string, scope: JobScope = {}): Promise<JobSnapshot | null> {
-    const { store, scheduler } = this.#running();
-    const job = await store.findJob(jobId, scope);
+    const job = await this.#running().store.findJob(jobId, scope);
     if (job === null) return null;
-    const [found = job] = await withWaiting([withRunning(job, scheduler.progressOf(jobId))], scheduler.outages, store);
+    const [found = job] = await this.#asNow([job]);
     return seenBy(found, scope);
   }
 
@@ -289,10 +289,10 @@ export class Jobs {
   }
 
   /** Adds what the store does not have of jobs, or does not list: progress, and outages. */
-  async #asNow({ jobs, more }: JobPage): Promise<JobPage> {
+  #asNow<J extends ListedJob>(jobs: readonly J[]): Promise<readonly J[]> {
     const { scheduler, store } = this.#running();
     const running = jobs.map((job) => withRunning(job, scheduler.progressOf(job.job_id)));
-    return { jobs: await withWaiting(running, scheduler.outages, store), more };
+    return withWaiting(running, scheduler.outages, store);
   }
 
   /** The configuration in force. */
@@ -341,7 +341,10 @@ export class Jobs {
       ...engine,
       ...following,
       scheduler,
-      listFeed: new ListFeed(async (since, limit) => this.#asNow(await store.recentJobs(since, limit))),
+      listFeed: new ListFeed(async (since, limit) => {
+        const { jobs, more } = await store.recentJobs(since, limit);
+        return { jobs: await this.#asNow(jobs), more };
+      }),
       storeState: new StoreStateReader(store, () => scheduler.outages),
       stopPruning: startPruning(store, config.jobs.retention_hours, log),
     };
