@@ -58,13 +58,13 @@ export class JobFeed {
   async *#eventsOf(watch: Watch, signal: AbortSignal): AsyncGenerator<JobEvent, void, void> {
     await watch.poll();
     // Of a finished job, `done` has everything.
-    let sentCount = isFinished(watch.job) ? watch.finished.length : 0;
+    let sentCount = isFinished(watch.job) ? watch.finished.size : 0;
     let lastProgress = '';
     while (watch.job !== null && !signal.aborted) {
       // Taken before anything is waited for, so that no change falls in between.
       const changed = watch.changed;
-      while (sentCount < watch.finished.length) {
-        const indexes = watch.finished.slice(sentCount, sentCount + MAX_ENTRIES);
+      while (sentCount < watch.finished.size) {
+        const indexes = [...watch.finished].slice(sentCount, sentCount + MAX_ENTRIES);
         sentCount += indexes.length;
         const resultsJson = await this.#source.resultEntries(watch.jobId, indexes);
         yield { type: 'input', job: { ...watch.job, resultsJson } };
@@ -100,8 +100,7 @@ class Watch {
   /** Null where the job is gone. */
   job: JobSnapshot | null = null;
   /** Inputs that are finished, in the order in which that was found; it only grows. */
-  readonly finished: number[] = [];
-  readonly #known = new Set<number>();
+  readonly finished = new Set<number>();
   readonly #source: FeedSource;
   readonly #timer: NodeJS.Timeout;
   #changed = Promise.withResolvers<void>();
@@ -140,20 +139,12 @@ class Watch {
     // A finished job does not change.
     if (isFinished(this.job)) return;
     const job = await this.#source.find(this.jobId);
-    if (job !== null && (job.progress?.inputs_done ?? Number.POSITIVE_INFINITY) > this.finished.length) {
-      await this.#recordFinished();
+    if (job !== null && (job.progress?.inputs_done ?? Number.POSITIVE_INFINITY) > this.finished.size) {
+      for (const index of await this.#source.finishedInputs(this.jobId)) this.finished.add(index);
     }
     this.job = job;
     this.#changed.resolve();
     this.#changed = Promise.withResolvers();
-  }
-
-  async #recordFinished(): Promise<void> {
-    for (const index of await this.#source.finishedInputs(this.jobId)) {
-      if (this.#known.has(index)) continue;
-      this.#known.add(index);
-      this.finished.push(index);
-    }
   }
 }
 
