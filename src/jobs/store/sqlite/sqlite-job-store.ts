@@ -8,7 +8,6 @@ import type { StoreMethod } from '../store-methods.ts';
 import {
   type CallAnswer,
   type FromSqliteThread,
-  type SqliteThreadData,
   type StoreCall,
   storeError,
   type ToSqliteThread,
@@ -82,10 +81,9 @@ class SqliteThread {
 
   constructor(file: string) {
     this.#file = file;
-    const workerData: SqliteThreadData = { file };
     this.#thread = new Worker(THREAD_URL, {
       name: 'sqlite',
-      workerData,
+      workerData: file,
       resourceLimits: { maxYoungGenerationSizeMb: MAX_YOUNG_GENERATION_MIB },
     });
     this.#thread.on('message', (message: FromSqliteThread) => this.#receive(message));

@@ -10,7 +10,6 @@ import {
   type CallAnswer,
   type FromSqliteThread,
   failureOf,
-  type SqliteThreadData,
   type StoreCall,
   type ToSqliteThread,
 } from './sqlite-messages.ts';
@@ -156,6 +155,7 @@ class CallLoop {
   }
 }
 
+/** `file`: the database, in an existing folder. */
 async function runThread(port: MessagePort, file: string): Promise<void> {
   const send = (message: FromSqliteThread) => port.postMessage(message);
   let db: Database | undefined;
@@ -237,4 +237,4 @@ function rollbackOf(database: DatabaseSync): SqliteStatement {
 }
 
 assert(parentPort !== null, 'this module runs on a thread of its own');
-await runThread(parentPort, (workerData as SqliteThreadData).file);
+await runThread(parentPort, workerData as string);
