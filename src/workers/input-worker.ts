@@ -309,7 +309,7 @@ class InputTrack {
   }
 }
 
-function workOf({ inputJson, outputJson, paramsJson, leased: _, ...order }: InputOrder): InputWork {
+function workOf({ inputJson, outputJson, paramsJson, ...order }: InputOrder): InputWork {
   return { ...order, input: JSON.parse(inputJson), output: JSON.parse(outputJson), params: JSON.parse(paramsJson) };
 }
 

@@ -1,19 +1,13 @@
 import type { Config } from '#config/config.ts';
 import type { AppErrorData } from '#errors/app-error.ts';
-import type { InputPhase, InputSize, OperationName, OperationOutcome } from '#operations/operation.ts';
+import type { ByteProgress, InputPhase, InputSize, InputWork, OperationOutcome } from '#operations/operation.ts';
 import type { IdentityDescription } from '#provenance/signing-identity.ts';
 import type { StapleData } from '#provenance/staples.ts';
 import type { TrustListData } from '#provenance/trust-lists.ts';
 import type { CallReports } from '#telemetry/run-report.ts';
 
 /** The order to run an input. The JSON is parsed there: it may be megabytes, and the service serves others. */
-export interface InputOrder {
-  readonly jobId: string;
-  readonly inputIndex: number;
-  readonly attempt: number;
-  readonly operation: OperationName;
-  /** The name of the identity that it signs with; null where it signs nothing. */
-  readonly identity: string | null;
+export interface InputOrder extends Omit<InputWork, 'input' | 'output' | 'params'> {
   readonly inputJson: string;
   readonly outputJson: string;
   readonly paramsJson: string;
@@ -52,12 +46,9 @@ export type ToWorker =
   | { readonly type: 'quit' };
 
 /** The progress of an input, and the state of its worker after it. */
-export interface WorkerState {
+export interface WorkerState extends ByteProgress {
   /** The phases that the input reached, each with the milliseconds since its start. */
   readonly phases: { readonly [Phase in InputPhase]?: number };
-  /** Output bytes that were written, and that there are. */
-  readonly bytesDone: number;
-  readonly bytesTotal: number;
   /** Calls outside the process since the last input. */
   readonly calls: CallReports;
   /** Memory held by the process, in bytes. */
@@ -67,10 +58,8 @@ export interface WorkerState {
 }
 
 /** The progress of an input that takes long. */
-export interface ProgressMessage {
+export interface ProgressMessage extends ByteProgress {
   readonly type: 'progress';
-  readonly bytesDone: number;
-  readonly bytesTotal: number;
   /** The phase that was reached last; `started` before the first. */
   readonly phase: InputPhase | 'started';
   /** The size of the sources opened so far. */
