@@ -326,11 +326,7 @@ export class Jobs {
     const { store } = engine;
     const following = {
       waiters: new CompletionWaiters((jobIds) => store.finishedAmong(jobIds), config.server.sync_poll_interval_ms),
-      feed: new JobFeed({
-        find: (jobId) => this.find(jobId),
-        finishedInputs: (jobId) => store.finishedInputs(jobId),
-        resultEntries: (jobId, inputIndexes) => store.resultEntries(jobId, inputIndexes),
-      }),
+      feed: new JobFeed({ ...store, find: (jobId) => this.find(jobId) }),
       callbackSender: this.#createCallbackSender(store),
     };
     const scheduler = new Scheduler(this.#schedulerOptions(following), engine);

@@ -3,14 +3,12 @@ import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import type { ListedJob } from '#contract/job-list.ts';
 import type { JobScope } from '../caller.ts';
 import type { JobEvent, JobSnapshot, ListEvent } from '../job.ts';
+import type { JobStore } from '../store/job-store.ts';
 
 /** The source of a feed. Each method may reject while the store cannot be reached. */
-interface FeedSource {
+interface FeedSource extends Pick<JobStore, 'finishedInputs' | 'resultEntries'> {
+  /** Returns a job as it is now. */
   find(jobId: string): Promise<JobSnapshot | null>;
-  /** Returns the indexes of a job's inputs that are finished. */
-  finishedInputs(jobId: string): Promise<readonly number[]>;
-  /** Returns JSON of the result entries of inputs that are finished. */
-  resultEntries(jobId: string, inputIndexes: readonly number[]): Promise<string>;
 }
 
 /** The interval of polling a followed job, once for all its followers. Its end is reported at once. */
