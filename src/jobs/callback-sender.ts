@@ -107,8 +107,8 @@ export class CallbackSender {
   readonly #limits: CallbackLimits;
   readonly #stop = new AbortController();
   readonly #timer: NodeJS.Timeout;
-  readonly #sending = new Set<Promise<void>>();
-  readonly #byReceiver = new Map<string, number>();
+  /** The callbacks that are being sent, each with its receiver; and those that are being postponed, with null. */
+  readonly #sending = new Map<Promise<void>, string | null>();
   #pollTimer: NodeJS.Timeout | undefined;
   #isPolling = false;
   #mustPollAgain = false;
@@ -144,7 +144,7 @@ export class CallbackSender {
     clearInterval(this.#timer);
     clearTimeout(this.#pollTimer);
     this.#stop.abort(new Error('the service is stopping'));
-    await Promise.all(this.#sending);
+    await Promise.all(this.#sending.keys());
   }
 
   async #sendDue(): Promise<void> {
@@ -159,32 +159,22 @@ export class CallbackSender {
   }
 
   #send(callback: DueCallback): void {
-    const sending = this.#sendWithinLimit(callback)
+    const { jobId, url } = callback;
+    const receiver = new URL(url).origin;
+    const others = [...this.#sending.values()].filter((one) => one === receiver).length;
+    const isBusy = others >= MAX_PER_RECEIVER;
+    const sending = (
+      isBusy ? this.#options.store.postponeCallback(jobId, BUSY_DELAY_MS, 'unsent') : this.#deliver(callback)
+    )
       .catch((error: unknown) => {
         if (this.#stop.signal.aborted) return;
-        this.#options.log.error({ job_id: callback.jobId, err: error }, 'a callback could not be recorded');
+        this.#options.log.error({ job_id: jobId, err: error }, 'a callback could not be recorded');
       })
       .finally(() => {
         this.#sending.delete(sending);
         if (!this.#stop.signal.aborted) void this.poll();
       });
-    this.#sending.add(sending);
-  }
-
-  async #sendWithinLimit(callback: DueCallback): Promise<void> {
-    const receiver = new URL(callback.url).origin;
-    const others = this.#byReceiver.get(receiver) ?? 0;
-    if (others >= MAX_PER_RECEIVER) {
-      return this.#options.store.postponeCallback(callback.jobId, BUSY_DELAY_MS, 'unsent');
-    }
-    this.#byReceiver.set(receiver, others + 1);
-    try {
-      await this.#deliver(callback);
-    } finally {
-      const left = (this.#byReceiver.get(receiver) ?? 1) - 1;
-      if (left > 0) this.#byReceiver.set(receiver, left);
-      else this.#byReceiver.delete(receiver);
-    }
+    this.#sending.set(sending, isBusy ? null : receiver);
   }
 
   async #deliver(callback: DueCallback): Promise<void> {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
 import type { Config } from '#config/config.ts';
 import { defaultIdentityOf } from '#config/identities.ts';
+import type { ListedJob } from '#contract/job-list.ts';
 import type { Readiness } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Log } from '#telemetry/logger.ts';
@@ -67,9 +68,7 @@ export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signe
 }
 
 /** The parts of a started service. */
-interface Engine {
-  readonly store: JobStore;
-  readonly nodes: Pick<JobEngine, 'otherIdentities' | 'otherNodes'>;
+interface Engine extends JobEngine {
   readonly scheduler: Scheduler;
   readonly waiters: CompletionWaiters;
   readonly feed: JobFeed;
@@ -77,7 +76,6 @@ interface Engine {
   readonly callbackSender: CallbackSender;
   readonly storeState: StoreStateReader;
   readonly stopPruning: () => void;
-  closeStore(): Promise<void>;
 }
 
 /** Accepts, runs and reports jobs. A job that `submit` resolved with is on disk and survives the process. */
@@ -185,8 +183,8 @@ export class Jobs {
 
   /** Returns a page of jobs, newest first. */
   async list(filter: JobFilter): Promise<JobPage> {
-    const { jobs, more } = await this.#asNow(await this.#running().store.listJobs(filter));
-    return { jobs: jobs.map((job) => seenBy(job, filter)), more };
+    const { jobs, more } = await this.#running().store.listJobs(filter);
+    return { jobs: (await this.#asNow(jobs)).map((job) => seenBy(job, filter)), more };
   }
 
   /** Returns the events of a job until it has finished or the signal is aborted; null when there is none in the scope. */
@@ -209,10 +207,9 @@ export class Jobs {
 
   /** Returns a job as it is now; null when there is none in the scope. */
   async find(jobId: string, scope: JobScope = {}): Promise<JobSnapshot | null> {
-    const { store, scheduler } = this.#running();
-    const job = await store.findJob(jobId, scope);
+    const job = await this.#running().store.findJob(jobId, scope);
     if (job === null) return null;
-    const [found = job] = await withWaiting([withRunning(job, scheduler.progressOf(jobId))], scheduler.outages, store);
+    const [found = job] = await this.#asNow([job]);
     return seenBy(found, scope);
   }
 
@@ -288,14 +285,14 @@ export class Jobs {
     await engine.callbackSender.stop();
     this.#engine = null;
     await this.#pool.close();
-    await engine.closeStore();
+    await engine.close();
   }
 
   /** Adds what the store does not have of jobs, or does not list: progress, and outages. */
-  async #asNow({ jobs, more }: JobPage): Promise<JobPage> {
+  #asNow<J extends ListedJob>(jobs: readonly J[]): Promise<readonly J[]> {
     const { scheduler, store } = this.#running();
     const running = jobs.map((job) => withRunning(job, scheduler.progressOf(job.job_id)));
-    return { jobs: await withWaiting(running, scheduler.outages, store), more };
+    return withWaiting(running, scheduler.outages, store);
   }
 
   /** The configuration in force. */
@@ -305,7 +302,7 @@ export class Jobs {
   }
 
   get #parts(): NodeParts {
-    const { scheduler, nodes = {} } = this.#engine ?? {};
+    const scheduler = this.#engine?.scheduler;
     return {
       config: this.#config,
       identities: this.#options.signer,
@@ -314,7 +311,7 @@ export class Jobs {
       running: scheduler?.running ?? 0,
       maxRunning: this.#maxRunningInputs,
       workerProcesses: this.#pool.size,
-      nodes,
+      nodes: this.#engine ?? {},
     };
   }
 
@@ -329,11 +326,7 @@ export class Jobs {
     const { store } = engine;
     const following = {
       waiters: new CompletionWaiters((jobIds) => store.finishedAmong(jobIds), config.server.sync_poll_interval_ms),
-      feed: new JobFeed({
-        find: (jobId) => this.find(jobId),
-        finishedInputs: (jobId) => store.finishedInputs(jobId),
-        resultEntries: (jobId, inputIndexes) => store.resultEntries(jobId, inputIndexes),
-      }),
+      feed: new JobFeed({ ...store, find: (jobId) => this.find(jobId) }),
       callbackSender: this.#createCallbackSender(store),
     };
     const scheduler = new Scheduler(this.#schedulerOptions(following), engine);
@@ -341,14 +334,15 @@ export class Jobs {
     // Now that the files of the store exist, they are hidden from it.
     if (config.jobs.role !== 'api') this.#pool.prestart();
     return {
+      ...engine,
       ...following,
-      store,
-      nodes: engine,
       scheduler,
-      listFeed: new ListFeed(async (since, limit) => this.#asNow(await store.recentJobs(since, limit))),
+      listFeed: new ListFeed(async (since, limit) => {
+        const { jobs, more } = await store.recentJobs(since, limit);
+        return { jobs: await this.#asNow(jobs), more };
+      }),
       storeState: new StoreStateReader(store, () => scheduler.outages),
       stopPruning: startPruning(store, config.jobs.retention_hours, log),
-      closeStore: () => engine.close(),
     };
   }
 

@@ -15,7 +15,7 @@ import { OutputPathRegistries } from './scheduling/output-path-registry.ts';
 import { InputRun, InputRunner, type RunnerOptions } from './scheduling/run-input.ts';
 import { type SlotBounds, Slots } from './scheduling/slots.ts';
 import { StoreWrites } from './scheduling/store-writes.ts';
-import type { FinishedInput, HandedIn, JobRequest, LeasedInput, ReleasedInput } from './store/job-store.ts';
+import type { FinishedInput, HandedIn, JobRequest, JobStore, LeasedInput, ReleasedInput } from './store/job-store.ts';
 
 /** The interval of renewing leases and looking for cancellations, in milliseconds. */
 const RENEWAL_INTERVAL_MS = 2_000;
@@ -58,7 +58,7 @@ export class Scheduler {
   readonly writes: StoreWrites;
   readonly #options: SchedulerOptions;
   readonly #queue: JobQueue;
-  readonly #requests: RequestCache;
+  readonly #store: JobStore;
   readonly #outputPaths: OutputPathRegistries;
   readonly #outages: Outages;
   readonly #absent: AbsentIdentities | null;
@@ -86,8 +86,8 @@ export class Scheduler {
     const { store, queue } = engine;
     this.#options = options;
     this.#queue = queue;
+    this.#store = store;
     this.writes = new StoreWrites(log, () => store.probeWrite(), this.#stopping.signal);
-    this.#requests = new RequestCache((jobId) => store.requestOfJob(jobId));
     this.#outputPaths = new OutputPathRegistries(store, this.writes, log, queue.isShared);
     const { identities: own, defaultIdentity, retriesOutages } = options;
     const signers = () =>
@@ -244,16 +244,15 @@ export class Scheduler {
 
   async #runAndHandIn(run: InputRun): Promise<void> {
     const end = await this.#run(run);
-    run.awaitsSignature = false;
     // The slot is free before the end is committed, so that the start of the next input shares the commit.
-    this.#freeSlot(run);
+    this.#freeSlot(run, 'ended');
     const handedIn = await this.writes.write(() =>
       'reason' in end ? this.#queue.release([end]) : this.#queue.finish([end]),
     );
     this.#runs.delete(run);
     // A dependency may have been tried with this one alone.
     this.#fillSlots();
-    this.#forgetIdleJob(run.lease.jobId);
+    if (this.#runsOf(run.lease.jobId).length === 0) this.#outputPaths.suspend(run.lease.jobId);
     if (handedIn === undefined) return;
     this.admission.add(run.lease.caller, handedIn.queuedCount);
     this.#handedIn(end, handedIn);
@@ -266,31 +265,28 @@ export class Scheduler {
       return { lease, reason: 'stopped' };
     // Without the pauses of retries it would be tried for ever.
     if (request === undefined) return this.#runner.retryOf(unreadableRequest(lease), lease, true);
+    run.request = request;
     return this.#runner.run(run, request, () => this.#awaitSignature(run));
   }
 
-  #requestOf(jobId: string): Promise<JobRequest | null | undefined> {
-    return this.writes.write(() => this.#requests.of(jobId));
+  /** Returns the request of a job, which its running inputs share. */
+  async #requestOf(jobId: string): Promise<JobRequest | null | undefined> {
+    const other = this.#runsOf(jobId).find(({ request }) => request !== null);
+    return other?.request ?? (await this.writes.write(() => this.#store.requestOfJob(jobId)));
   }
 
   /** Frees the slot of an input that waits for a signature. */
   #awaitSignature(run: InputRun): void {
-    if ([...this.#runs].filter(({ awaitsSignature }) => awaitsSignature).length >= MAX_AWAITING_SIGNATURE) return;
-    run.awaitsSignature = true;
-    this.#freeSlot(run);
+    const others = [...this.#runs].filter(({ state }) => state === 'awaits-signature');
+    if (others.length < MAX_AWAITING_SIGNATURE) this.#freeSlot(run, 'awaits-signature');
   }
 
-  #freeSlot(run: InputRun): void {
-    if (!run.hasSlot) return;
-    run.hasSlot = false;
+  #freeSlot(run: InputRun, state: InputRun['state']): void {
+    const hadSlot = run.state === 'has-slot';
+    run.state = state;
+    if (!hadSlot) return;
     this.#awaitExtraSlot();
     this.#fillSlots();
-  }
-
-  #forgetIdleJob(jobId: string): void {
-    if (this.#runsOf(jobId).length > 0) return;
-    this.#requests.forget(jobId);
-    this.#outputPaths.suspend(jobId);
   }
 
   #handedIn(end: FinishedInput | ReleasedInput, { late, finishedJobs }: HandedIn): void {
@@ -353,36 +349,4 @@ function unreadableRequest(lease: LeasedInput): FinishedInput {
 
 function idsOf({ jobId, inputIndex, attempt }: InputAttempt) {
   return { job_id: jobId, input_index: inputIndex, attempt };
-}
-
-/** A request whose JSON is longer is read again for each input, so that many large ones do not fill the memory. */
-const MAX_KEPT_CHARACTERS = 256 * 1024;
-
-/** Caches the requests of running jobs, which their inputs share. */
-class RequestCache {
-  readonly #read: (jobId: string) => Promise<JobRequest | null>;
-  readonly #kept = new Map<string, Promise<JobRequest | null>>();
-
-  constructor(read: (jobId: string) => Promise<JobRequest | null>) {
-    this.#read = read;
-  }
-
-  of(jobId: string): Promise<JobRequest | null> {
-    const known = this.#kept.get(jobId);
-    if (known !== undefined) return known;
-    const reading = this.#read(jobId);
-    this.#kept.set(jobId, reading);
-    const forget = () => this.forget(jobId);
-    reading.then((request) => (request !== null && sizeOf(request) <= MAX_KEPT_CHARACTERS) || forget(), forget);
-    return reading;
-  }
-
-  /** Forgets the request of a job. To be called when the job runs no more. */
-  forget(jobId: string): void {
-    this.#kept.delete(jobId);
-  }
-}
-
-function sizeOf({ outputJson, paramsJson }: JobRequest): number {
-  return outputJson.length + paramsJson.length;
 }

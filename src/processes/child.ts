@@ -77,11 +77,6 @@ export class Child<Request, Answer, Event = never> {
     return this.#exit === null && this.#killedBecause === null;
   }
 
-  /** True while a request is open. */
-  get isAsked(): boolean {
-    return this.#answer !== null;
-  }
-
   /** The exit of the process; null while it runs. */
   get exit(): Exit | null {
     return this.#exit;

@@ -29,24 +29,13 @@ export function kernelLimitsOf({ open_files: openFiles, memory_bytes: memoryByte
   return { openFiles, dataBytes: Math.ceil(memoryBytes * MEMORY_BACKSTOP_FACTOR) + MEMORY_BACKSTOP_BASE_BYTES };
 }
 
-/** A budget that was exceeded, as the details of INPUT_OVER_BUDGET. */
-export interface Excess {
-  readonly budget: 'cpu_time' | 'wall_time' | 'memory' | 'output_size';
-  readonly unit: 'seconds' | 'bytes';
-  readonly limit: number;
-  readonly used: number;
-  /** The phase that the input reached last; `started` before the first. */
-  readonly phase: string;
-}
+/** A budget that was exceeded, and the phase that the input reached last; `started` before the first. */
+export type Excess = DetailsOf<'INPUT_OVER_BUDGET'>;
 
 /** The resource usage of an input, apart from other inputs as far as that is known. */
-export interface InputUsage {
+export interface InputUsage extends Omit<TreeUsage, 'memoryBytes'> {
   /** The size of the opened sources; zero while that is not known. */
   readonly size: InputSize;
-  readonly cpuMs: number;
-  /** Of files and sockets; 0 where the system does not tell. */
-  readonly readBytes: number;
-  readonly writtenBytes: number;
   readonly phase: string;
   /** Since the phase was reached. */
   readonly phaseMs: number;
@@ -87,17 +76,11 @@ function rounded(value: number): number {
   return Math.round(value * 10) / 10;
 }
 
-/** Limits of the kernel on this process; 0 where the system does not tell. */
-export interface KernelLimits {
-  readonly openFiles: number;
-  readonly dataBytes: number;
-}
-
 /**
- * Reads the limits that this process was started with. To be called at its start: once they are used up, nothing
- * can be opened.
+ * Reads the limits that this process was started with; 0 where the system does not tell. To be called at its start: once they
+ * are used up, nothing can be opened.
  */
-export function readKernelLimits(): KernelLimits {
+export function readKernelLimits(): ProcessLimits {
   let text = '';
   try {
     text = readFileSync('/proc/self/limits', 'latin1');
@@ -109,11 +92,7 @@ export function readKernelLimits(): KernelLimits {
 }
 
 /** Returns the budget that an error, or what caused it, says is used up: open files or memory; null for any other error. */
-export function exhaustedBudget(
-  error: unknown,
-  { openFiles, dataBytes }: KernelLimits,
-  phase: string,
-): DetailsOf<'INPUT_OVER_BUDGET'> | null {
+export function exhaustedBudget(error: unknown, { openFiles, dataBytes }: ProcessLimits, phase: string): Excess | null {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (systemErrorCode(cause) === 'EMFILE') {
       return { budget: 'open_files', unit: 'files', limit: openFiles, used: openFiles, phase };

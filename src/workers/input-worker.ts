@@ -6,12 +6,13 @@ import { writableFolders } from '#config/protected-paths.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import type { InputContext, InputPhase, InputSize, InputWork, OperationOutcome } from '#operations/operation.ts';
 import { inheritedChannel, serveParent, tellParent } from '#processes/parent.ts';
+import type { ProcessLimits } from '#processes/protections.ts';
 import { SignerClient } from '#provenance/signer-client.ts';
 import { NO_STAPLES, type StapleSource, Staples } from '#provenance/staples.ts';
 import { NO_TRUST_LISTS, TrustLists, type TrustSource } from '#provenance/trust-lists.ts';
 import { callRecorder } from '#telemetry/run-report.ts';
-import { exhaustedBudget, type KernelLimits, readKernelLimits } from './input-budgets.ts';
-import type { FromWorker, InputOrder, ToWorker, WorkerAnswer, WorkerState } from './worker-protocol.ts';
+import { exhaustedBudget, readKernelLimits } from './input-budgets.ts';
+import type { FromWorker, InputOrder, RunAnswer, ToWorker, WorkerAnswer } from './worker-protocol.ts';
 
 /** The shortest interval between two reports of progress. */
 const PROGRESS_INTERVAL_MS = 100;
@@ -80,7 +81,8 @@ class InputWorker {
   readonly #trust = { current: NO_TRUST_LISTS };
   readonly #staples = { current: NO_STAPLES };
   #folders = new MountedFolders([], null);
-  readonly #aborts = new Map<number, AbortController>();
+  /** Stops the input that it has, or had last. */
+  #abort = new AbortController();
   #nextQuestion = 1;
   #tainted = false;
   readonly #limits = readKernelLimits();
@@ -102,9 +104,9 @@ class InputWorker {
         this.#staples.current = new Staples(message.staples);
         return;
       case 'run':
-        return void this.#do(message.run, message.order);
+        return void this.#do(message.order);
       case 'abort':
-        return this.#aborts.get(message.run)?.abort(new Error('the input was stopped'));
+        return this.#abort.abort(new Error('the input was stopped'));
       case 'answer':
         return this.#questions.get(message.id)?.(message.refusal);
       case 'quit':
@@ -137,26 +139,22 @@ class InputWorker {
     answer({ type: 'ready' });
   }
 
-  async #do(run: number, order: InputOrder): Promise<void> {
-    const abort = new AbortController();
-    this.#aborts.set(run, abort);
-    const track = new InputTrack(run);
+  async #do(order: InputOrder): Promise<void> {
+    this.#abort = new AbortController();
+    const track = new InputTrack();
     try {
       if (this.#folders.haveChanged(this.#foldersLeftAlone(order))) return this.#returnInput(track);
-      const outcome = await this.#runInScratch(order, track, abort.signal);
-      answer({ type: 'succeeded', outcome, state: this.#state(track) });
+      const outcome = await this.#runInScratch(order, track, this.#abort.signal);
+      this.#answer(track, { type: 'succeeded', outcome });
     } catch (error) {
-      answer({ type: 'failed', ...failureOf(error, track.phase, this.#limits), state: this.#state(track) });
-    } finally {
-      track.end();
-      this.#aborts.delete(run);
+      this.#answer(track, { type: 'failed', ...failureOf(error, track.phase, this.#limits) });
     }
   }
 
   /** Returns an input to the service, which runs it in a new worker, with the folders that exist now. */
   #returnInput(track: InputTrack): void {
     this.#tainted = true;
-    answer({ type: 'not-begun', state: this.#state(track) });
+    this.#answer(track, { type: 'not-begun' });
   }
 
   /** An input that writes no output is not held up by a folder of outputs that hangs. */
@@ -177,7 +175,6 @@ class InputWorker {
   }
 
   #contextFor(order: InputOrder, track: InputTrack, scratch: ScratchSpace, signal: AbortSignal): InputContext {
-    const { run } = track;
     return {
       signal,
       scratch,
@@ -185,28 +182,31 @@ class InputWorker {
       progress: (bytesDone, bytesTotal) => track.report(bytesDone, bytesTotal),
       reached: (phase) => track.reached(phase),
       reserveOutputPath: async (destination) => {
-        await this.#ask((id) => ({ type: 'reserve-output-path', run, id, destination }));
+        await this.#ask(track, (id) => ({ type: 'reserve-output-path', id, destination }));
       },
       confirmLease: async () => {
-        if (order.leased) await this.#ask((id) => ({ type: 'confirm-lease', run, id }));
+        if (order.leased) await this.#ask(track, (id) => ({ type: 'confirm-lease', id }));
       },
-      awaitSignature: (sign) => awaitSignature(run, sign),
+      awaitSignature: (sign) => awaitSignature(track, sign),
     };
   }
 
-  async #ask(question: (id: number) => FromWorker): Promise<void> {
+  async #ask(track: InputTrack, question: (id: number) => FromWorker): Promise<void> {
     const id = this.#nextQuestion++;
     const { promise, resolve } = Promise.withResolvers<AppErrorData | undefined>();
     this.#questions.set(id, resolve);
-    send(question(id));
+    track.tell(question(id));
     const refusal = await promise;
     this.#questions.delete(id);
     if (refusal !== undefined) throw AppError.fromData(refusal);
   }
 
-  #state({ phases, bytesDone, bytesTotal }: InputTrack): WorkerState {
+  #answer(track: InputTrack, result: RunAnswer): void {
+    track.end();
+    const { phases, bytesDone, bytesTotal } = track;
     const rssBytes = process.memoryUsage.rss();
-    return { phases, bytesDone, bytesTotal, calls: callRecorder.take(), rssBytes, tainted: this.#tainted };
+    const calls = callRecorder.take();
+    answer({ ...result, state: { phases, bytesDone, bytesTotal, calls, rssBytes, tainted: this.#tainted } });
   }
 }
 
@@ -250,19 +250,21 @@ class InputTrack {
   readonly phases: { [Phase in InputPhase]?: number } = {};
   bytesDone = 0;
   bytesTotal = 0;
+  /** The phase that was reached last; `started` before the first. */
+  phase: InputPhase | 'started' = 'started';
   #size: InputSize = { bytes: 0, files: 0 };
-  #phase: InputPhase | 'started' = 'started';
-  readonly run: number;
   readonly #startedAtMs = performance.now();
   #timer: NodeJS.Timeout | undefined;
+  #hasEnded = false;
 
-  constructor(run: number) {
-    this.run = run;
+  /** Tells the service something of the input, unless it has ended: another one may be next. */
+  tell(event: FromWorker): void {
+    if (!this.#hasEnded) tellParent({ event });
   }
 
   reached(phase: InputPhase): void {
     this.phases[phase] = Math.round(performance.now() - this.#startedAtMs);
-    this.#phase = phase;
+    this.phase = phase;
     this.#sendProgress();
   }
 
@@ -278,11 +280,6 @@ class InputTrack {
     this.#sendSoon();
   }
 
-  /** Returns the phase that was reached last; `started` before the first. */
-  get phase(): InputPhase | 'started' {
-    return this.#phase;
-  }
-
   /** Reports that the input is being worked on, although its output has not grown. */
   alive(): void {
     this.report(this.bytesDone, this.bytesTotal);
@@ -290,6 +287,7 @@ class InputTrack {
 
   /** Stops reporting: the result contains the rest. */
   end(): void {
+    this.#hasEnded = true;
     clearTimeout(this.#timer);
   }
 
@@ -306,16 +304,16 @@ class InputTrack {
 
   #send(): void {
     this.#timer = undefined;
-    const { run, bytesDone, bytesTotal } = this;
-    send({ type: 'progress', run, bytesDone, bytesTotal, phase: this.#phase, size: this.#size });
+    const { bytesDone, bytesTotal, phase } = this;
+    this.tell({ type: 'progress', bytesDone, bytesTotal, phase, size: this.#size });
   }
 }
 
-function workOf({ inputJson, outputJson, paramsJson, leased: _, ...order }: InputOrder): InputWork {
+function workOf({ inputJson, outputJson, paramsJson, ...order }: InputOrder): InputWork {
   return { ...order, input: JSON.parse(inputJson), output: JSON.parse(outputJson), params: JSON.parse(paramsJson) };
 }
 
-function failureOf(error: unknown, phase: string, limits: KernelLimits): { error: AppErrorData | null; bug?: string } {
+function failureOf(error: unknown, phase: string, limits: ProcessLimits): { error: AppErrorData | null; bug?: string } {
   const exhausted = exhaustedBudget(error, limits, phase);
   if (exhausted !== null) return { error: new AppError('INPUT_OVER_BUDGET', exhausted).toData() };
   if (error instanceof AppError) return { error: error.toData() };
@@ -326,22 +324,18 @@ function failureOf(error: unknown, phase: string, limits: KernelLimits): { error
 const LONG_SIGNATURE_MS = 25;
 
 /** Waits for a signature, and tells the service where that takes long. */
-async function awaitSignature<T>(run: number, sign: () => Promise<T>): Promise<T> {
+async function awaitSignature<T>(track: InputTrack, sign: () => Promise<T>): Promise<T> {
   let isLong = false;
   const timer = setTimeout(() => {
     isLong = true;
-    send({ type: 'awaits-signature', run });
+    track.tell({ type: 'signature', isAwaited: true });
   }, LONG_SIGNATURE_MS);
   try {
     return await sign();
   } finally {
     clearTimeout(timer);
-    if (isLong) send({ type: 'signature-ended', run });
+    if (isLong) track.tell({ type: 'signature', isAwaited: false });
   }
-}
-
-function send(event: FromWorker): void {
-  tellParent({ event });
 }
 
 function answer(answer: WorkerAnswer): void {

@@ -9,13 +9,6 @@ import { WORKER_TIMEOUTS, WorkerProcess, type WorkerTimeouts } from './worker-pr
 import type { InputOrder } from './worker-protocol.ts';
 import type { RunHooks, RunResult } from './worker-run.ts';
 
-/**
- * An idle worker that holds more memory than this is replaced: what the SDK once took, its process rarely gives back.
- * After the verification of a publication it is some 220 MB, of which threads that end later are 40 MB; a new worker
- * takes 0.3 s.
- */
-const MAX_IDLE_RSS_BYTES = 256 * 1024 * 1024;
-
 export interface WorkerPoolOptions {
   /** The module that calls `runInputWorker`. */
   readonly entry: URL;
@@ -30,7 +23,6 @@ export interface WorkerPoolOptions {
   /** Trust lists of workers, which get new ones as they come. */
   readonly trust?: TrustStore;
   readonly timeouts?: Partial<WorkerTimeouts>;
-  readonly maxIdleRssBytes?: number;
   /** Called where a worker exits by itself, or cannot be started. */
   readonly crashed?: () => void;
 }
@@ -43,7 +35,6 @@ export interface WorkerPoolOptions {
 export class WorkerPool {
   readonly #options: WorkerPoolOptions;
   readonly #timeouts: WorkerTimeouts;
-  readonly #maxIdleRssBytes: number;
   readonly #all = new Set<WorkerProcess>();
   /** Idle workers. The last one in is the first one out: its memory is still in the caches. */
   readonly #idle = new Set<WorkerProcess>();
@@ -57,12 +48,11 @@ export class WorkerPool {
     this.#options = options;
     this.#config = options.config;
     this.#timeouts = { ...WORKER_TIMEOUTS, ...options.timeouts };
-    this.#maxIdleRssBytes = options.maxIdleRssBytes ?? MAX_IDLE_RSS_BYTES;
     options.trust?.onChange((lists) => {
-      for (const worker of this.#all) worker.giveTrust(lists);
+      for (const worker of this.#all) worker.give({ type: 'trust', trust: lists.data });
     });
     options.signer?.staples?.onChange((staples) => {
-      for (const worker of this.#all) worker.giveStaples(staples);
+      for (const worker of this.#all) worker.give({ type: 'staples', staples: staples.data });
     });
     // Workers that run an input finish it with the old identities, and are replaced then.
     options.signer?.onRenewal(() => this.#retireIdle());
@@ -115,8 +105,8 @@ export class WorkerPool {
     const result = await worker.run(order, hooks);
     this.#active -= 1;
     if (worker.exitCause !== null) return result;
-    if (this.#isWornOut(worker)) this.#retire(worker);
-    else this.#keep(worker);
+    if (worker.isFit(this.#config, this.#options.signer)) this.#keep(worker);
+    else this.#retire(worker);
     return result;
   }
 
@@ -145,9 +135,10 @@ export class WorkerPool {
   /** Starts a worker. Returns the error where the system gives no process, such as for want of memory. */
   #start(): WorkerProcess | Error {
     const { entry, log, launcher = new Launcher(), signer: signers, trust } = this.#options;
-    const tools = { ...(signers && { signers }), ...(trust && { trust: trust.current }) };
+    const [config, timeouts] = [this.#config, this.#timeouts];
     try {
-      return this.#watch(new WorkerProcess(entry, this.#config, this.#timeouts, launcher, tools));
+      const parts = { entry, config, timeouts, launcher, signers, trust: trust?.current };
+      return this.#watch(new WorkerProcess(parts));
     } catch (error) {
       log.error({ err: error, exit_cause: (error as Error).message }, 'an input worker could not be started');
       return error as Error;
@@ -186,13 +177,6 @@ export class WorkerPool {
     const { maxWorkers, signer } = this.#options;
     const hasSeveral = signer !== undefined && signer.identities.length > 1;
     return Math.max(maxWorkers, this.#active) + (hasSeveral ? maxWorkers : 0);
-  }
-
-  #isWornOut({ config, isSlowed, failedToSign, identities, state: { rssBytes, tainted } }: WorkerProcess): boolean {
-    const { signer: signers } = this.#options;
-    const hasOldIdentities = signers !== undefined && identities !== signers.identities;
-    const isOld = config !== this.#config || hasOldIdentities;
-    return isOld || isSlowed || failedToSign || tainted || rssBytes > this.#maxIdleRssBytes;
   }
 
   /** Makes room for a worker where all others are idle, and for inputs of other identities. */

@@ -7,7 +7,7 @@ import type { Launcher } from '#processes/launcher.ts';
 import { lowerPriority } from '#processes/process-tree.ts';
 import type { SignerAccess, Signers } from '#provenance/signers.ts';
 import { type IdentityDescription, signerProcessesOf } from '#provenance/signing-identity.ts';
-import { NO_STAPLES, type Staples } from '#provenance/staples.ts';
+import { NO_STAPLES } from '#provenance/staples.ts';
 import { NO_TRUST_LISTS, type TrustLists } from '#provenance/trust-lists.ts';
 import { kernelLimitsOf } from './input-budgets.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerAnswer, WorkerState } from './worker-protocol.ts';
@@ -51,35 +51,51 @@ const YOUNG_GENERATION = '--max-semi-space-size=4';
  */
 const OLD_GENERATION = '--heap-growing-percent=50';
 
-/** The signers and the trust lists of workers; without signers they cannot sign. */
-interface WorkerTools {
-  readonly signers?: Signers;
-  readonly trust?: TrustLists;
+interface WorkerProcessOptions {
+  /** The module that calls `runInputWorker`. */
+  readonly entry: URL;
+  readonly config: Config;
+  readonly timeouts: WorkerTimeouts;
+  readonly launcher: Launcher;
+  /** Sign for the worker; without them it cannot sign. */
+  readonly signers: Signers | undefined;
+  readonly trust: TrustLists | undefined;
 }
+
+/**
+ * An idle worker that holds more memory than this is replaced: what the SDK once took, its process rarely gives back.
+ * After the verification of a publication it is some 220 MB, of which threads that end later are 40 MB; a new worker
+ * takes 0.3 s.
+ */
+const MAX_IDLE_RSS_BYTES = 256 * 1024 * 1024;
 
 /** One worker process: given one input at a time, and killed where it does not keep to its bounds. */
 export class WorkerProcess {
   readonly #child: Child<ToWorker, WorkerAnswer, FromWorker>;
   readonly #timeouts: WorkerTimeouts;
-  readonly config: Config;
+  readonly #config: Config;
   readonly #signing: SignerAccess | null;
   /** The identities that were in force when it was started: its inputs sign with no other ones. */
-  readonly identities: readonly IdentityDescription[];
+  readonly #identities: readonly IdentityDescription[];
   /** Resolves when the worker is ready for inputs, or has exited before. */
   readonly #started: Promise<void>;
   #isReady = false;
   #run: WorkerRun | null = null;
-  #runCount = 0;
+  /**
+   * True after an input could not be signed: it may have flooded the worker's channel to the signer, which the next one would have
+   * to wait for, too.
+   */
   #failedToSign = false;
   #identity: string | null | undefined;
+  /** True when it runs at a lower priority, because an input has used much processor time. */
   #isSlowed = false;
-  #state: WorkerState = { phases: {}, bytesDone: 0, bytesTotal: 0, calls: {}, rssBytes: 0, tainted: false };
+  /** The state of the worker after its last input; null before the first. */
+  #state: WorkerState | null = null;
 
-  constructor(entry: URL, config: Config, timeouts: WorkerTimeouts, launcher: Launcher, tools: WorkerTools) {
-    const { signers, trust = NO_TRUST_LISTS } = tools;
+  constructor({ entry, config, timeouts, launcher, signers, trust = NO_TRUST_LISTS }: WorkerProcessOptions) {
     this.#timeouts = timeouts;
-    this.config = config;
-    this.identities = signers?.identities ?? [];
+    this.#config = config;
+    this.#identities = signers?.identities ?? [];
     // Messages go as JSON, Node's default: small ones cost half of what the structured clone costs on each side.
     this.#child = new Child(launcher, entry, {
       execArgv: [YOUNG_GENERATION, OLD_GENERATION],
@@ -89,7 +105,7 @@ export class WorkerProcess {
       aws: config.input_resolvers.s3 !== undefined || config.output_sinks.s3 !== undefined,
       writable: writableFolders(config),
       limits: kernelLimitsOf(config.worker.budgets),
-      pipeCount: signerProcessesOf(this.identities).length,
+      pipeCount: signerProcessesOf(this.#identities).length,
       onEvent: (message) => this.#take(message),
     });
     this.#started = this.#start({
@@ -97,7 +113,7 @@ export class WorkerProcess {
       config: withoutSecrets(config),
       isSandboxed: launcher.hasSandbox,
       folderLeftOut: launcher.folderLeftOut,
-      identities: this.identities,
+      identities: this.#identities,
       trust: trust.data,
       staples: (signers?.staples?.current ?? NO_STAPLES).data,
     });
@@ -109,14 +125,9 @@ export class WorkerProcess {
     this.#child.send({ type: 'signer', signer }, channel);
   }
 
-  /** Gives the worker new trust lists. */
-  giveTrust({ data }: TrustLists): void {
-    this.#child.send({ type: 'trust', trust: data });
-  }
-
-  /** Gives the worker new OCSP responses. */
-  giveStaples({ data }: Staples): void {
-    this.#child.send({ type: 'staples', staples: data });
+  /** Gives the worker new trust lists, or new OCSP responses. */
+  give(news: Extract<ToWorker, { readonly type: 'trust' | 'staples' }>): void {
+    this.#child.send(news);
   }
 
   /** Kills the worker. The exit is charged to the input that is in it. */
@@ -135,22 +146,11 @@ export class WorkerProcess {
     return exit === null || this.#isReady ? (exit?.cause ?? null) : `before it was ready, ${exit.cause}`;
   }
 
-  /** The state of the worker after its last input. */
-  get state(): WorkerState {
-    return this.#state;
-  }
-
-  /** True when it runs at a lower priority, because an input has used much processor time. */
-  get isSlowed(): boolean {
-    return this.#isSlowed;
-  }
-
-  /**
-   * True after an input in it could not be signed: it may have flooded the worker's channel to the signer, which the next one
-   * would have to wait for, too.
-   */
-  get failedToSign(): boolean {
-    return this.#failedToSign;
+  /** Tells whether it may take a further input, with the configuration and the identities that are in force now. */
+  isFit(config: Config, signers: Signers | undefined): boolean {
+    const isCurrent = config === this.#config && (signers === undefined || signers.identities === this.#identities);
+    const { tainted = false, rssBytes = 0 } = this.#state ?? {};
+    return isCurrent && !this.#isSlowed && !this.#failedToSign && !tainted && rssBytes <= MAX_IDLE_RSS_BYTES;
   }
 
   /**
@@ -158,7 +158,7 @@ export class WorkerProcess {
    * there are several identities, it gets inputs of one alone.
    */
   isFor(identity: string | null): boolean {
-    return this.identities.length < 2 || this.#identity === undefined || this.#identity === identity;
+    return this.#identities.length < 2 || this.#identity === undefined || this.#identity === identity;
   }
 
   /** Calls a function when no input has come for the idle time. */
@@ -171,12 +171,11 @@ export class WorkerProcess {
    * null where the input was not begun, because folders of the worker were replaced: another worker is to run it.
    */
   async run(order: InputOrder, hooks: RunHooks): Promise<RunResult | null> {
-    this.#runCount += 1;
-    const run = new WorkerRun(this.#runCount, hooks, this.config.worker.budgets);
+    const run = new WorkerRun(hooks, this.#config.worker.budgets);
     const aborted = Promise.withResolvers<void>();
     const abort = () => {
       aborted.resolve();
-      if (this.#run === run) this.#abort(run);
+      if (this.#run === run) this.#abort();
     };
     // The signal outlives the input, so what listens to it is taken off again.
     hooks.signal.addEventListener('abort', abort, { once: true });
@@ -205,7 +204,7 @@ export class WorkerProcess {
     this.#run = run;
     this.#identity = order.identity;
     const answer = await this.#child.ask(
-      { type: 'run', run: run.id, order },
+      { type: 'run', order },
       {
         boundMs: this.#timeouts.silenceMs,
         because: 'because it gave no sign of progress for too long',
@@ -232,8 +231,8 @@ export class WorkerProcess {
     return failedRun(new AppError('SIGNATURE_FAILED', { problem: 'the identity is not in force on this node' }));
   }
 
-  #abort(run: WorkerRun): void {
-    this.#child.send({ type: 'abort', run: run.id });
+  #abort(): void {
+    this.#child.send({ type: 'abort' });
     this.#child.watch(this.#timeouts.abortMs, 'because it did not stop when asked');
   }
 
@@ -247,7 +246,7 @@ export class WorkerProcess {
   #take(message: FromWorker): void {
     const run = this.#run;
     // An input that has ended may still ask for something.
-    if (run?.id !== message.run) return;
+    if (run === null) return;
     this.#heard(run);
     switch (message.type) {
       case 'progress':
@@ -256,10 +255,8 @@ export class WorkerProcess {
         return void this.#answer(run, message.id, run.hooks.reserveOutputPath(message.destination));
       case 'confirm-lease':
         return void this.#answer(run, message.id, run.hooks.confirmLease());
-      case 'awaits-signature':
-        return run.hooks.awaitsSignature();
-      case 'signature-ended':
-        return run.hooks.signatureEnded();
+      case 'signature':
+        return run.hooks.awaitsSignature(message.isAwaited);
     }
   }
 

@@ -1,19 +1,13 @@
 import type { Config } from '#config/config.ts';
 import type { AppErrorData } from '#errors/app-error.ts';
-import type { InputPhase, InputSize, OperationName, OperationOutcome } from '#operations/operation.ts';
+import type { ByteProgress, InputPhase, InputSize, InputWork, OperationOutcome } from '#operations/operation.ts';
 import type { IdentityDescription } from '#provenance/signing-identity.ts';
 import type { StapleData } from '#provenance/staples.ts';
 import type { TrustListData } from '#provenance/trust-lists.ts';
 import type { CallReports } from '#telemetry/run-report.ts';
 
 /** The order to run an input. The JSON is parsed there: it may be megabytes, and the service serves others. */
-export interface InputOrder {
-  readonly jobId: string;
-  readonly inputIndex: number;
-  readonly attempt: number;
-  readonly operation: OperationName;
-  /** The name of the identity that it signs with; null where it signs nothing. */
-  readonly identity: string | null;
+export interface InputOrder extends Omit<InputWork, 'input' | 'output' | 'params'> {
   readonly inputJson: string;
   readonly outputJson: string;
   readonly paramsJson: string;
@@ -23,7 +17,7 @@ export interface InputOrder {
   readonly writesOutputFolder: boolean;
 }
 
-/** Messages of the service process to an input worker, in JSON. `run` counts the runs of a worker, which has one at a time. */
+/** Messages of the service process to an input worker, in JSON. */
 export type ToWorker =
   /** The first request: the configuration without its secrets. A sandbox shows folders as they were when it was made. */
   | {
@@ -43,21 +37,18 @@ export type ToWorker =
   | { readonly type: 'trust'; readonly trust: TrustListData }
   /** OCSP responses that took the place of others. */
   | { readonly type: 'staples'; readonly staples: StapleData }
-  | { readonly type: 'run'; readonly run: number; readonly order: InputOrder }
-  /** The answer is still `succeeded` or `failed`, whichever it came to; a worker that takes too long is killed. */
-  | { readonly type: 'abort'; readonly run: number }
+  | { readonly type: 'run'; readonly order: InputOrder }
+  /** Stops the input. The answer is still `succeeded` or `failed`, whichever it came to; a worker that takes too long is killed. */
+  | { readonly type: 'abort' }
   /** Answers the `reserve-output-path` or `confirm-lease` of the same id; `refusal` is absent where it was granted. */
   | { readonly type: 'answer'; readonly id: number; readonly refusal?: AppErrorData }
   /** Ends the worker when it is idle. */
   | { readonly type: 'quit' };
 
 /** The progress of an input, and the state of its worker after it. */
-export interface WorkerState {
+export interface WorkerState extends ByteProgress {
   /** The phases that the input reached, each with the milliseconds since its start. */
   readonly phases: { readonly [Phase in InputPhase]?: number };
-  /** Output bytes that were written, and that there are. */
-  readonly bytesDone: number;
-  readonly bytesTotal: number;
   /** Calls outside the process since the last input. */
   readonly calls: CallReports;
   /** Memory held by the process, in bytes. */
@@ -67,37 +58,29 @@ export interface WorkerState {
 }
 
 /** The progress of an input that takes long. */
-export interface ProgressMessage {
+export interface ProgressMessage extends ByteProgress {
   readonly type: 'progress';
-  readonly run: number;
-  readonly bytesDone: number;
-  readonly bytesTotal: number;
   /** The phase that was reached last; `started` before the first. */
   readonly phase: InputPhase | 'started';
   /** The size of the sources opened so far. */
   readonly size: InputSize;
 }
 
-/** Questions and news of a worker about its input, in JSON. */
+/** Questions and news of a worker about the input that it has, in JSON. */
 export type FromWorker =
   | ProgressMessage
-  | { readonly type: 'reserve-output-path'; readonly run: number; readonly id: number; readonly destination: string }
-  | { readonly type: 'confirm-lease'; readonly run: number; readonly id: number }
-  /** A signature or time-stamp is waited for, and takes long. */
-  | { readonly type: 'awaits-signature'; readonly run: number }
-  /** That has ended, with a signature or without. */
-  | { readonly type: 'signature-ended'; readonly run: number };
+  | { readonly type: 'reserve-output-path'; readonly id: number; readonly destination: string }
+  | { readonly type: 'confirm-lease'; readonly id: number }
+  /** A signature or time-stamp is waited for, and takes long; or that has ended, with a signature or without. */
+  | { readonly type: 'signature'; readonly isAwaited: boolean };
+
+/** The answer of a worker to `run`. */
+export type RunAnswer =
+  /** The input was not begun, and is to be given to another worker. */
+  | { readonly type: 'not-begun' }
+  | { readonly type: 'succeeded'; readonly outcome: OperationOutcome }
+  /** `bug` carries the stack of what was no AppError (`error` is null then); it goes to the log and nowhere else. */
+  | { readonly type: 'failed'; readonly error: AppErrorData | null; readonly bug?: string };
 
 /** Answers of a worker: to `start` it is `ready`, to `run` one of the others. */
-export type WorkerAnswer =
-  | { readonly type: 'ready' }
-  /** The input was not begun, and is to be given to another worker. */
-  | { readonly type: 'not-begun'; readonly state: WorkerState }
-  | { readonly type: 'succeeded'; readonly outcome: OperationOutcome; readonly state: WorkerState }
-  /** `bug` carries the stack of what was no AppError (`error` is null then); it goes to the log and nowhere else. */
-  | {
-      readonly type: 'failed';
-      readonly error: AppErrorData | null;
-      readonly bug?: string;
-      readonly state: WorkerState;
-    };
+export type WorkerAnswer = { readonly type: 'ready' } | (RunAnswer & { readonly state: WorkerState });

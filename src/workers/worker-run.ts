@@ -1,8 +1,8 @@
 import type { AppError, AppErrorData } from '#errors/app-error.ts';
-import type { ByteProgress, OperationOutcome } from '#operations/operation.ts';
+import type { ByteProgress } from '#operations/operation.ts';
 import type { TreeUsage } from '#processes/process-tree.ts';
 import { type Budgets, type Excess, excessOf, type InputUsage } from './input-budgets.ts';
-import type { ProgressMessage, WorkerState } from './worker-protocol.ts';
+import type { ProgressMessage, RunAnswer, WorkerState } from './worker-protocol.ts';
 
 /** The service's side of a running input. */
 export interface RunHooks {
@@ -13,10 +13,8 @@ export interface RunHooks {
   reserveOutputPath(destination: string): Promise<AppErrorData | undefined>;
   /** Resolves with undefined when the worker may commit now, otherwise with the refusal. */
   confirmLease(): Promise<AppErrorData | undefined>;
-  /** Called when a signature or time-stamp is waited for, and takes long: another input can run meanwhile. */
-  awaitsSignature(): void;
-  /** Called when that has ended. */
-  signatureEnded(): void;
+  /** Called when a signature or time-stamp is waited for, and takes long: another input can run meanwhile; and when that has ended. */
+  awaitsSignature(isAwaited: boolean): void;
 }
 
 /** What a worker measured of a run. */
@@ -24,8 +22,7 @@ type Measured = Pick<WorkerState, 'phases' | 'calls'>;
 
 /** The result of a run. `exitCause` ends the sentence "the process exited …". */
 export type RunResult =
-  | ({ readonly type: 'succeeded'; readonly outcome: OperationOutcome } & Measured)
-  | ({ readonly type: 'failed'; readonly error: AppErrorData | null; readonly bug?: string } & Measured)
+  | (Exclude<RunAnswer, { readonly type: 'not-begun' }> & Measured)
   | { readonly type: 'process-exited'; readonly exitCause: string; readonly wasReady: boolean }
   /** It was asked to stop, and has. */
   | { readonly type: 'aborted' };
@@ -40,7 +37,6 @@ const LONG_CPU_MS = 15_000;
 
 /** One run of an input in a worker process, held to its budgets by samples of the process tree. */
 export class WorkerRun {
-  readonly id: number;
   readonly hooks: RunHooks;
   readonly #budgets: Budgets;
   /** The last sample. */
@@ -53,19 +49,14 @@ export class WorkerRun {
     phase: 'started',
     phaseMs: 0,
   };
-  #excess: Excess | null = null;
+  /** The budget that it exceeds; null where it keeps to all. */
+  excess: Excess | null = null;
   /** Questions of the worker that the service has not answered. */
   #openQuestions = 0;
 
-  constructor(id: number, hooks: RunHooks, budgets: Budgets) {
-    this.id = id;
+  constructor(hooks: RunHooks, budgets: Budgets) {
     this.hooks = hooks;
     this.#budgets = budgets;
-  }
-
-  /** The budget that it exceeds; null where it keeps to all. */
-  get excess(): Excess | null {
-    return this.#excess;
   }
 
   /** True when it has used much processor time. */
@@ -92,8 +83,8 @@ export class WorkerRun {
     this.#last = usage ?? before;
     if (before !== null && this.#last !== null) this.#charge(before, this.#last, elapsedMs);
     // The first one counts: a process that is being killed for it has let its memory go.
-    this.#excess ??= excessOf(this.#budgets, this.#usage, this.#last);
-    return this.#excess?.budget ?? null;
+    this.excess ??= excessOf(this.#budgets, this.#usage, this.#last);
+    return this.excess?.budget ?? null;
   }
 
   /** Takes note of what the worker said of the input. */

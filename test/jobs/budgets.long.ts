@@ -124,14 +124,13 @@ describe('the time that an input may spend in one phase', () => {
       reserveOutputPath: async () => undefined,
       confirmLease: async () => undefined,
       awaitsSignature: () => undefined,
-      signatureEnded: () => undefined,
     };
-    const run = new WorkerRun(1, hooks, budgets);
+    const run = new WorkerRun(hooks, budgets);
     const idle = { memoryBytes: 0, cpuMs: 0, readBytes: 0, writtenBytes: 0 };
     run.sampled(idle, 0);
     for (const [phase, gib, elapsedMs] of steps) {
       const size = { bytes: gib * GIB_BYTES, files: 1 };
-      run.progressed({ type: 'progress', run: 1, ...NO_PROGRESS, phase, size });
+      run.progressed({ type: 'progress', ...NO_PROGRESS, phase, size });
       run.sampled(idle, elapsedMs);
     }
     return run.excess;

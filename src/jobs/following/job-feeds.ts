@@ -3,14 +3,12 @@ import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import type { ListedJob } from '#contract/job-list.ts';
 import type { JobScope } from '../caller.ts';
 import type { JobEvent, JobSnapshot, ListEvent } from '../job.ts';
+import type { JobStore } from '../store/job-store.ts';
 
 /** The source of a feed. Each method may reject while the store cannot be reached. */
-interface FeedSource {
+interface FeedSource extends Pick<JobStore, 'finishedInputs' | 'resultEntries'> {
+  /** Returns a job as it is now. */
   find(jobId: string): Promise<JobSnapshot | null>;
-  /** Returns the indexes of a job's inputs that are finished. */
-  finishedInputs(jobId: string): Promise<readonly number[]>;
-  /** Returns JSON of the result entries of inputs that are finished. */
-  resultEntries(jobId: string, inputIndexes: readonly number[]): Promise<string>;
 }
 
 /** The interval of polling a followed job, once for all its followers. Its end is reported at once. */
@@ -58,13 +56,13 @@ export class JobFeed {
   async *#eventsOf(watch: Watch, signal: AbortSignal): AsyncGenerator<JobEvent, void, void> {
     await watch.poll();
     // Of a finished job, `done` has everything.
-    let sentCount = isFinished(watch.job) ? watch.finished.length : 0;
+    let sentCount = isFinished(watch.job) ? watch.finished.size : 0;
     let lastProgress = '';
     while (watch.job !== null && !signal.aborted) {
       // Taken before anything is waited for, so that no change falls in between.
       const changed = watch.changed;
-      while (sentCount < watch.finished.length) {
-        const indexes = watch.finished.slice(sentCount, sentCount + MAX_ENTRIES);
+      while (sentCount < watch.finished.size) {
+        const indexes = [...watch.finished].slice(sentCount, sentCount + MAX_ENTRIES);
         sentCount += indexes.length;
         const resultsJson = await this.#source.resultEntries(watch.jobId, indexes);
         yield { type: 'input', job: { ...watch.job, resultsJson } };
@@ -100,8 +98,7 @@ class Watch {
   /** Null where the job is gone. */
   job: JobSnapshot | null = null;
   /** Inputs that are finished, in the order in which that was found; it only grows. */
-  readonly finished: number[] = [];
-  readonly #known = new Set<number>();
+  readonly finished = new Set<number>();
   readonly #source: FeedSource;
   readonly #timer: NodeJS.Timeout;
   #changed = Promise.withResolvers<void>();
@@ -140,20 +137,12 @@ class Watch {
     // A finished job does not change.
     if (isFinished(this.job)) return;
     const job = await this.#source.find(this.jobId);
-    if (job !== null && (job.progress?.inputs_done ?? Number.POSITIVE_INFINITY) > this.finished.length) {
-      await this.#recordFinished();
+    if (job !== null && (job.progress?.inputs_done ?? Number.POSITIVE_INFINITY) > this.finished.size) {
+      for (const index of await this.#source.finishedInputs(this.jobId)) this.finished.add(index);
     }
     this.job = job;
     this.#changed.resolve();
     this.#changed = Promise.withResolvers();
-  }
-
-  async #recordFinished(): Promise<void> {
-    for (const index of await this.#source.finishedInputs(this.jobId)) {
-      if (this.#known.has(index)) continue;
-      this.#known.add(index);
-      this.finished.push(index);
-    }
   }
 }
 
@@ -180,21 +169,17 @@ export class CompletionWaiters {
   }
 
   /** Resolves with true when the job is finished, with false after the timeout. Rejects when the signal is aborted. */
-  wait(jobId: string, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
-    signal.throwIfAborted();
-    return new Promise((resolve, reject) => {
-      const finish = (complete: () => void) => {
-        this.#remove(jobId, notify);
-        clearTimeout(timer);
-        signal.removeEventListener('abort', abort);
-        complete();
-      };
-      const notify = () => finish(() => resolve(true));
-      const abort = () => finish(() => reject(signal.reason));
-      const timer = setTimeout(() => finish(() => resolve(false)), timeoutMs);
-      signal.addEventListener('abort', abort, { once: true });
-      this.#add(jobId, notify);
-    });
+  async wait(jobId: string, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const notify = () => resolve(true);
+    const timer = setTimeout(resolve, timeoutMs, false);
+    this.#add(jobId, notify);
+    try {
+      return await raceAbort(promise, signal);
+    } finally {
+      this.#remove(jobId, notify);
+      clearTimeout(timer);
+    }
   }
 
   /** Notifies those who follow a job that it has finished in this process. */

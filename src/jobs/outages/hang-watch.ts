@@ -1,5 +1,5 @@
-import type { AppError } from '#errors/app-error.ts';
 import { dependencyOf, isBucket, isSigner, mayHang } from '../dependencies.ts';
+import type { InputRun } from '../scheduling/run-input.ts';
 import type { LeasedInput } from '../store/job-store.ts';
 import type { Outages } from './outages.ts';
 
@@ -26,17 +26,9 @@ const SIGNER_DOUBT_MS = 3_000;
 const STALL_MS = 5_000;
 
 /** A run that may hang. */
-interface WatchedRun {
+type WatchedRun = Pick<InputRun, 'idleMs' | 'signatureMs' | 'heldUpBy' | 'holdUp'> & {
   readonly lease: Pick<LeasedInput, 'needs'>;
-  /** Milliseconds without progress. */
-  readonly idleMs: number;
-  /** Milliseconds for which it has waited for a signature. */
-  readonly signatureMs: number;
-  /** The error of the dependency because of which it was stopped; null where none was. */
-  readonly heldUpBy: AppError | null;
-  /** Stops the run. */
-  holdUp(error: AppError): void;
-}
+};
 
 /**
  * Finds folders and buckets that hang, and stops the inputs that make no progress because of them: a process in a dead network file

@@ -3,7 +3,7 @@ import type { OtherNode } from '#telemetry/metrics.ts';
 import type { JobReport } from '#telemetry/run-report.ts';
 import type { InputAttempt } from '../job.ts';
 import type { FinishedInput, HandedIn, JobStore, LeasedInput, LeaseFilter, ReleasedInput } from '../store/job-store.ts';
-import type { NamedIdentity } from '../store/postgres/node-records.ts';
+import type { NamedIdentity } from './node-registry.ts';
 
 /**
  * The queue of inputs, which the scheduler pulls from. There are two: in the embedded database for one process, and on

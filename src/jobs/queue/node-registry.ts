@@ -1,25 +1,16 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { sql } from 'kysely';
 import { pause } from '#concurrency/retry.ts';
 import type { Config } from '#config/config.ts';
-import { defaultIdentityOf } from '#config/identities.ts';
+import { DEFAULT_IDENTITY, defaultIdentityOf } from '#config/identities.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { IdentityDescription } from '#provenance/signing-identity.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { OtherNode } from '#telemetry/metrics.ts';
-import {
-  identitiesIn,
-  type NamedIdentity,
-  type NodeIdentity,
-  type NodeRecord,
-  type NodeSettings,
-  otherNodes,
-  recordHeartbeat,
-  registerNode,
-  removeNode,
-  type SeenNode,
-} from '../store/postgres/node-records.ts';
-import type { PostgresDatabase } from '../store/postgres/postgres-database.ts';
+import { POSTGRES_NOW_MS } from '../store/dialect.ts';
+import { ADVISORY_LOCKS, type PostgresDatabase } from '../store/postgres/postgres-database.ts';
+import type { Database } from '../store/tables.ts';
 
 /** The interval of heartbeats, in milliseconds. */
 const HEARTBEAT_INTERVAL_MS = 2_000;
@@ -33,6 +24,49 @@ const LOST_KEPT_MS = 60 * 60_000;
 /** The interval of looking whether a node with other settings is alive, in milliseconds, and the bound on looking. */
 const LOOK_INTERVAL_MS = 500;
 const MAX_LOOKS = (3 * EXPIRY_MS) / LOOK_INTERVAL_MS;
+
+/** Settings that nodes compare when they start. */
+interface NodeSettings {
+  /** Roots of outputs by their configuration keys. */
+  readonly outputRoots: Readonly<Record<string, string>>;
+  /** The default identity, for nodes of releases that have one; null on nodes that do not sign, or cannot use it. */
+  readonly identity: NodeIdentity | null;
+  /** The identities that the node can use, by name; absent on nodes of releases that have one. */
+  readonly identities?: Readonly<Record<string, NodeIdentity>>;
+}
+
+/** A signing identity of a node. */
+interface NodeIdentity {
+  readonly subject: string;
+  readonly certificateSha256: string;
+  /** As in ISO 8601; absent on nodes of releases that do not record it. */
+  readonly notAfter?: string;
+}
+
+export interface NamedIdentity extends NodeIdentity {
+  readonly name: string;
+}
+
+/** Returns the identities that a node can use. */
+function identitiesIn({ identity, identities }: NodeSettings): readonly NamedIdentity[] {
+  const byName = identities ?? (identity === null ? {} : { [DEFAULT_IDENTITY]: identity });
+  return Object.entries(byName).map(([name, one]) => ({ name, ...one }));
+}
+
+/** A node that shares the database. */
+interface NodeRecord {
+  readonly nodeId: string;
+  /** Host and process, for messages. */
+  readonly name: string;
+  readonly settings: NodeSettings;
+}
+
+/** Another node, with its last heartbeat by the clock of the database. */
+interface SeenNode extends NodeRecord {
+  readonly seenAtMs: number;
+  /** Milliseconds since then. */
+  readonly silentMs: number;
+}
 
 /** Returns the settings that all nodes must share, and the identities; those of one name should be the same. */
 export function nodeSettings(
@@ -97,15 +131,13 @@ export class NodeRegistry {
     const isUnfit = (one: NodeRecord) => differs(one, node) || (namesIdentities && knowsOneIdentity(one));
     const firstSeenAtMs = new Map<string, number>();
     for (let looks = 1; ; looks += 1) {
-      const mayJoin = (found: readonly SeenNode[]) => !found.some(isUnfit);
-      const others = await database.transaction((db) => registerNode(db, node, EXPIRY_MS, mayJoin));
-      const differing = others.filter(isUnfit);
-      if (differing.length === 0) {
+      const { others, unfit } = await database.transaction((db) => registerNode(db, node, isUnfit));
+      if (unfit.length === 0) {
         const registry = new NodeRegistry(database, node, settings, log);
         registry.#warnings.compare(node, others);
         return registry;
       }
-      for (const one of differing) {
+      for (const one of unfit) {
         const first = firstSeenAtMs.get(one.nodeId) ?? one.seenAtMs;
         firstSeenAtMs.set(one.nodeId, first);
         if (one.seenAtMs > first || looks === MAX_LOOKS) throw refusal(one, node);
@@ -129,8 +161,9 @@ export class NodeRegistry {
   async leave(): Promise<void> {
     clearInterval(this.#heartbeats);
     await this.#beating;
+    const remove = (db: Database) => db.deleteFrom('nodes').where('node_id', '=', this.#node.nodeId).execute();
     // If the database cannot be reached, the record expires.
-    await this.#database.transaction((db) => removeNode(db, this.#node)).catch(() => undefined);
+    await this.#database.transaction(remove).catch(() => undefined);
   }
 
   async #beat(): Promise<void> {
@@ -149,6 +182,54 @@ export class NodeRegistry {
         () => undefined,
       );
   }
+}
+
+/**
+ * Records a node that starts, unless another one is alive that is unfit. Deletes the records of lost nodes. Of nodes that start at
+ * the same time each sees those before it.
+ */
+async function registerNode(db: Database, node: NodeRecord, isUnfit: (other: NodeRecord) => boolean) {
+  await sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.nodeRegistration})`.execute(db);
+  await db.deleteFrom('nodes').where('seen_at_ms', '<', sql<number>`${POSTGRES_NOW_MS} - ${EXPIRY_MS}`).execute();
+  const others = await otherNodes(db, node, EXPIRY_MS);
+  const unfit = others.filter(isUnfit);
+  if (unfit.length === 0) await recordHeartbeat(db, node);
+  return { others, unfit };
+}
+
+/** Returns the other nodes that were seen within `expiryMs`. */
+async function otherNodes(
+  db: Database,
+  { nodeId: ownId }: Pick<NodeRecord, 'nodeId'>,
+  expiryMs: number,
+): Promise<readonly SeenNode[]> {
+  const rows = await db
+    .selectFrom('nodes')
+    .selectAll()
+    .select(sql<number>`${POSTGRES_NOW_MS} - seen_at_ms`.as('silent_ms'))
+    .where('node_id', '!=', ownId)
+    .where('seen_at_ms', '>=', sql<number>`${POSTGRES_NOW_MS} - ${expiryMs}`)
+    .execute();
+  return rows.map(({ node_id: nodeId, name, settings, seen_at_ms: seenAtMs, silent_ms: silentMs }) => ({
+    nodeId,
+    name,
+    settings: JSON.parse(settings) as NodeSettings,
+    seenAtMs,
+    silentMs,
+  }));
+}
+
+/**
+ * Records that a node is alive, with its settings as they are now: also when its record was deleted because it could not reach the
+ * database.
+ */
+async function recordHeartbeat(db: Database, { nodeId, name, settings }: NodeRecord): Promise<void> {
+  const seen = { settings: JSON.stringify(settings), seen_at_ms: POSTGRES_NOW_MS };
+  await db
+    .insertInto('nodes')
+    .values({ node_id: nodeId, name, ...seen })
+    .onConflict((row) => row.column('node_id').doUpdateSet(seen))
+    .execute();
 }
 
 interface RootDifference {

@@ -5,7 +5,8 @@ import { holdDataFolder } from '../data-folder.ts';
 import type { NodeIdentities } from '../identities.ts';
 import type { JobStore } from '../store/job-store.ts';
 import { openPostgres, type PostgresDatabase } from '../store/postgres/postgres-database.ts';
-import { type MethodOnDatabase, type StoreMethod, storeMethods } from '../store/store-methods.ts';
+import { isRead, runMethod, STORE_METHODS, type StoreMethod } from '../store/store-methods.ts';
+import type { Database } from '../store/tables.ts';
 import type { JobEngine } from './job-queue.ts';
 import { NodeRegistry, nodeSettings } from './node-registry.ts';
 import { PostgresQueue } from './postgres-queue.ts';
@@ -61,8 +62,6 @@ export async function openPostgresEngine(
       ...postgresStoreMethods(database),
       submitJob: (job) => queue.submitJob(job),
       cancelJob: (jobId, scope) => queue.cancelJob(jobId, scope),
-      // Its commits need not be shared, and results are batched by the queue.
-      batched: () => store,
       close,
     };
     return { store, queue, database, close };
@@ -74,11 +73,10 @@ export async function openPostgresEngine(
 
 /** Returns the methods of the store on PostgreSQL: each call is one read or one transaction. */
 function postgresStoreMethods(database: PostgresDatabase): Pick<JobStore, StoreMethod> {
-  const methods = Object.entries(storeMethods as Record<string, MethodOnDatabase<unknown[], unknown>>);
-  const bound = methods.map(([name, { access, run }]) => [
-    name,
-    (...args: unknown[]) =>
-      access === 'read' ? database.read((db) => run(db, ...args)) : database.transaction((db) => run(db, ...args)),
-  ]);
+  const call = (method: StoreMethod, args: readonly unknown[]) => {
+    const run = (db: Database) => runMethod(db, method, args);
+    return isRead(method) ? database.read(run) : database.transaction(run);
+  };
+  const bound = STORE_METHODS.map((method) => [method, (...args: unknown[]) => call(method, args)]);
   return Object.fromEntries(bound) as Pick<JobStore, StoreMethod>;
 }

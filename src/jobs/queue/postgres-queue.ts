@@ -2,7 +2,7 @@ import type { ByteProgress } from '#operations/operation.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { JobReport } from '#telemetry/run-report.ts';
 import type { JobScope } from '../caller.ts';
-import { type InputAttempt, NO_PROGRESS } from '../job.ts';
+import type { InputAttempt } from '../job.ts';
 import {
   cancelJob,
   cancelledAmong,
@@ -25,9 +25,9 @@ import type {
 import { leaseQueued, takeOverInput } from '../store/lease-inputs.ts';
 import { Batcher } from '../store/postgres/batcher.ts';
 import { HEARTBEAT_SECONDS, type JobMessage, MessageQueue } from '../store/postgres/message-queue.ts';
-import { type Notification, NotificationListener, NotificationPublisher } from '../store/postgres/notifications.ts';
+import { NotificationListener, NotificationPublisher } from '../store/postgres/notifications.ts';
 import type { PostgresDatabase } from '../store/postgres/postgres-database.ts';
-import { ANY_PRIORITIES } from '../store/priority.ts';
+import { ANY_PRIORITIES, LeaseTurns } from '../store/priority.ts';
 import {
   GroupCache,
   groupsNeeding,
@@ -62,7 +62,6 @@ interface HeldInput {
   readonly lease: LeasedInput;
   readonly message: JobMessage;
   readonly timer: LeaseTimer;
-  recordedProgress: ByteProgress;
   lost: boolean;
 }
 
@@ -87,16 +86,16 @@ export class PostgresQueue implements JobQueue {
   readonly #clock = leaseClock();
   readonly #held = new Map<string, HeldInput>();
   readonly #groups = new GroupCache();
+  readonly #turns = new LeaseTurns();
   readonly #submissions = new Batcher((jobs: readonly NewJob[]) => this.#submitAll(jobs), SUBMISSION_BATCHES);
   readonly #exchanges = new Batcher((batch: readonly Exchange[]) => this.#exchangeAll(batch), EXCHANGE_BATCHES);
 
   private constructor(database: PostgresDatabase, messages: MessageQueue, url: string, log: Log) {
-    const wake = () => this.#events.push({ type: 'work' });
     this.#database = database;
     this.#messages = messages;
     this.#publisher = new NotificationPublisher(database, log);
-    this.#listener = new NotificationListener(url, log, (notification) => this.#hear(notification), wake);
-    this.#polling = setInterval(wake, POLL_INTERVAL_MS).unref();
+    this.#listener = new NotificationListener(url, log, (event) => this.#events.push(event));
+    this.#polling = setInterval(() => this.#events.push({ type: 'work' }), POLL_INTERVAL_MS).unref();
   }
 
   static async open(database: PostgresDatabase, url: string, log: Log): Promise<PostgresQueue> {
@@ -115,7 +114,7 @@ export class PostgresQueue implements JobQueue {
     const cancellation = await this.#database.transaction((db) => cancelJob(db, jobId, scope));
     if (!cancellation?.changed) return cancellation;
     this.#events.push({ type: 'cancelled', jobId });
-    this.#publisher.publish({ type: cancellation.finishedJob !== null ? 'ended' : 'cancelled', jobId });
+    this.#publisher.publish({ type: cancellation.finishedJob !== null ? 'finished' : 'cancelled', jobId });
     return cancellation;
   }
 
@@ -127,12 +126,7 @@ export class PostgresQueue implements JobQueue {
     const lost = await this.#renewMessages(running);
     const jobIds = [...new Set(running.map(({ jobId }) => jobId))];
     const cancelledJobs = await this.#database.read((db) => cancelledAmong(db, jobIds));
-    const changed = running.filter((one) => this.#hasProgressed(one));
-    if (changed.length > 0) await this.#database.transaction((db) => recordProgress(db, changed));
-    for (const { bytesDone, bytesTotal, ...lease } of changed) {
-      const held = this.#held.get(keyOf(lease));
-      if (held !== undefined) held.recordedProgress = { bytesDone, bytesTotal };
-    }
+    if (running.length > 0) await this.#database.transaction((db) => recordProgress(db, running));
     return { lost, cancelledJobs };
   }
 
@@ -173,19 +167,13 @@ export class PostgresQueue implements JobQueue {
     this.#events.close();
   }
 
-  #hear(notification: Notification): void {
-    if (notification.type === 'queued') this.#events.push({ type: 'work' });
-    else if (notification.type === 'cancelled') this.#events.push({ type: 'cancelled', jobId: notification.jobId });
-    else this.#events.push({ type: 'finished', jobId: notification.jobId });
-  }
-
   #announceWork(): void {
     this.#events.push({ type: 'work' });
-    this.#publisher.publish({ type: 'queued' });
+    this.#publisher.publish({ type: 'work' });
   }
 
   #publishFinished(jobs: readonly JobReport[]): void {
-    for (const { jobId } of jobs) this.#publisher.publish({ type: 'ended', jobId });
+    for (const { jobId } of jobs) this.#publisher.publish({ type: 'finished', jobId });
   }
 
   async #submitAll(jobs: readonly NewJob[]): Promise<readonly (KnownJob | null)[]> {
@@ -210,11 +198,6 @@ export class PostgresQueue implements JobQueue {
     return held.filter(({ lost }) => lost).map(({ lease }) => lease);
   }
 
-  #hasProgressed({ bytesDone, bytesTotal, ...lease }: InputAttempt & ByteProgress): boolean {
-    const recorded = this.#held.get(keyOf(lease))?.recordedProgress ?? NO_PROGRESS;
-    return recorded.bytesDone !== bytesDone || recorded.bytesTotal !== bytesTotal;
-  }
-
   async #exchangeAll(batch: readonly Exchange[]): Promise<readonly (NewLeases & HandedIn)[]> {
     const askedAtMs = this.#clock();
     const answers = await this.#database.transaction((db) => this.#exchange(db, batch));
@@ -222,7 +205,7 @@ export class PostgresQueue implements JobQueue {
       this.#publishFinished(finishedJobs);
       for (const { lease, message } of taken) {
         const timer = new LeaseTimer(this.#clock, askedAtMs, LEASE_MS);
-        this.#held.set(keyOf(lease), { lease, message, timer, recordedProgress: NO_PROGRESS, lost: false });
+        this.#held.set(keyOf(lease), { lease, message, timer, lost: false });
       }
     }
     return answers.map(({ taken, ...handedIn }) => ({ ...handedIn, inputs: taken.map(({ lease }) => lease) }));
@@ -273,7 +256,7 @@ export class PostgresQueue implements JobQueue {
       ...(await groupsNeeding(db, request)),
     ];
     // The same goes for messages of low priority.
-    const maxPriorities = isExtra ? ANY_PRIORITIES : this.#messages.nextPriorities();
+    const maxPriorities = isExtra ? ANY_PRIORITIES : this.#turns.next();
     return this.#messages.fetch(db, count, excluded, maxPriorities);
   }
 

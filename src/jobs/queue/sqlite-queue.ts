@@ -15,8 +15,8 @@ import type {
   NewJob,
   ReleasedInput,
 } from '../store/job-store.ts';
-import { ANY_PRIORITIES, compareInputs, LOW_PRIORITY_INTERVAL, lowPriorities } from '../store/priority.ts';
-import { openSqlite } from '../store/sqlite/sqlite-job-store.ts';
+import { ANY_PRIORITIES, compareInputs, LeaseTurns, LOW_PRIORITY_INTERVAL } from '../store/priority.ts';
+import { openSqlite, type SqliteStore } from '../store/sqlite/sqlite-job-store.ts';
 import {
   type JobEngine,
   type JobQueue,
@@ -90,10 +90,9 @@ class SqliteQueue implements JobQueue {
   #sortedFor: readonly LeaseFilter[] = [];
   /** True while more inputs are queued than were leased ahead. */
   #hasMore = false;
-  #leases = 0;
-  #lowLeases = 0;
+  readonly #turns = new LeaseTurns();
 
-  constructor(store: JobStore) {
+  constructor(store: SqliteStore) {
     this.#store = store;
     this.#batched = store.batched();
   }
@@ -234,17 +233,15 @@ class SqliteQueue implements JobQueue {
     return fetched;
   }
 
-  async #fetchNow(request: LeaseFilter, startCount: number) {
-    const { onlyJobs, withoutJobs, withoutCallers, withoutDependencies, overdueBefore, onlySigners } = request;
-    const filter = { onlyJobs, withoutJobs, withoutCallers, withoutDependencies, overdueBefore, onlySigners };
+  async #fetchNow(filter: LeaseFilter, startCount: number) {
     this.#sortedFor = [filter, ...this.#sortedFor].slice(0, MAX_SORTED_FILTERS);
     const count = Math.min(LEASE_AHEAD, MAX_LEASED_AHEAD - this.#ahead.length);
     const lowCount = LEASE_AHEAD_LOW - this.#aheadLow.length;
-    const startPriorities = startCount > 0 ? this.#nextPriorities() : ANY_PRIORITIES;
+    const startPriorities = startCount > 0 ? this.#turns.next() : ANY_PRIORITIES;
     const parts: readonly LeasePart[] = [
       { count: startCount, status: 'running', maxPriorities: startPriorities },
       { count, status: 'reserved', maxPriorities: ANY_PRIORITIES },
-      { count: lowCount, status: 'reserved', maxPriorities: lowPriorities(this.#lowLeases) },
+      { count: lowCount, status: 'reserved', maxPriorities: this.#turns.low },
     ];
     const [started = [], next = [], low = []] = await this.#store.leaseInputs(parts, filter).catch((error) => {
       this.#sortedFor = [];
@@ -258,19 +255,12 @@ class SqliteQueue implements JobQueue {
     return started;
   }
 
-  #nextPriorities(): readonly number[] {
-    this.#leases += 1;
-    if (this.#leases % LOW_PRIORITY_INTERVAL !== 0) return ANY_PRIORITIES;
-    this.#lowLeases += 1;
-    return lowPriorities(this.#lowLeases);
-  }
-
   /** Takes inputs that are leased ahead. */
   #take(request: LeaseRequest): readonly LeasedInput[] {
     const taken: LeasedInput[] = [];
     while (taken.length < request.count) {
       const lists =
-        this.#nextPriorities() === ANY_PRIORITIES ? [this.#ahead, this.#aheadLow] : [this.#aheadLow, this.#ahead];
+        this.#turns.next() === ANY_PRIORITIES ? [this.#ahead, this.#aheadLow] : [this.#aheadLow, this.#ahead];
       const list = lists.find((inputs) => inputs.some((input) => this.#mayTake(input, request)));
       if (list === undefined) break;
       const index = list.findIndex((input) => this.#mayTake(input, request));

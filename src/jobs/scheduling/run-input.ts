@@ -20,17 +20,18 @@ const CANCELLED = Symbol('cancelled');
 /** One run of a leased input, from its start until it is handed in. */
 export class InputRun {
   readonly lease: LeasedInput;
+  readonly startedAtMs = Date.now();
+  /** The request of its job; null until it was read. */
+  request: JobRequest | null = null;
   readonly abort = new AbortController();
   /** The error of the dependency that hangs, because of which it was stopped; null where none was. */
   heldUpBy: AppError | null = null;
   #progress: ByteProgress = NO_PROGRESS;
   #progressedAtMs = performance.now();
-  /** False when its slot is free for another input: it has finished, or waits for a signature. */
-  hasSlot = true;
-  /** True from when it waits for a signature until its end, where it has no slot. */
-  awaitsSignature = false;
-  /** When it began to wait for a signature; null where it does not. */
-  #signatureAskedAtMs: number | null = null;
+  /** The slot of one that awaits a signature, or has ended and is being handed in, is free for another input. */
+  state: 'has-slot' | 'awaits-signature' | 'ended' = 'has-slot';
+  /** When it began to wait for a signature that takes long; null where it does not. */
+  signatureAskedAtMs: number | null = null;
 
   constructor(lease: LeasedInput) {
     this.lease = lease;
@@ -52,15 +53,7 @@ export class InputRun {
 
   /** Milliseconds for which it has waited for a signature; 0 where it waits for none. */
   get signatureMs(): number {
-    return this.#signatureAskedAtMs === null ? 0 : performance.now() - this.#signatureAskedAtMs;
-  }
-
-  signatureAsked(): void {
-    this.#signatureAskedAtMs = performance.now();
-  }
-
-  signatureEnded(): void {
-    this.#signatureAskedAtMs = null;
+    return this.signatureAskedAtMs === null ? 0 : performance.now() - this.signatureAskedAtMs;
   }
 
   /** Stops the run because a dependency hangs that it needs. */
@@ -115,7 +108,6 @@ export class InputRunner {
   async run(run: InputRun, request: JobRequest, awaitsSignature: () => void): Promise<FinishedInput | ReleasedInput> {
     const { clearStagings, outages, outputPaths, retriesOutages, runEnded } = this.#options;
     const { lease } = run;
-    const startedAtMs = Date.now();
     const result = await this.#runInWorker(run, request, awaitsSignature);
     const failure = 'error' in result && result.error !== null ? AppError.fromData(result.error) : null;
     const error = failure ?? (result.type === 'aborted' ? run.heldUpBy : null);
@@ -124,7 +116,7 @@ export class InputRunner {
     // A failed run, too, may have left what S3 would not let it remove. The service must not use what hangs: the next start clears it.
     if (result.type !== 'succeeded' && run.heldUpBy === null) await clearStagings(lease);
     const end = waiting ?? this.#endOf(run, result);
-    runEnded(reportOf({ lease, request, startedAtMs, end, result, progress: run.progress }));
+    runEnded(reportOf(run, request, result, end));
     if ('entry' in end && end.entry.status === 'succeeded') outages.passed(lease.needs);
     if ('entry' in end ? end.entry.status !== 'failed' : end.reason !== 'outage') return end;
     await outputPaths.release(lease);
@@ -174,11 +166,10 @@ export class InputRunner {
           if (await queue.mayCommit(run.lease, signal)) return undefined;
           return new AppError('LEASE_LOST', { jobId, inputIndex }).toData();
         },
-        awaitsSignature: () => {
-          run.signatureAsked();
-          awaitsSignature();
+        awaitsSignature: (isAwaited) => {
+          run.signatureAskedAtMs = isAwaited ? performance.now() : null;
+          if (isAwaited) awaitsSignature();
         },
-        signatureEnded: () => run.signatureEnded(),
       },
     );
   }
@@ -247,16 +238,12 @@ function nameOf({ inputJson, inputIndex }: LeasedInput): string {
   return requestedName(JSON.parse(inputJson) as ApiInputRef, inputIndex);
 }
 
-interface ReportParts {
-  readonly lease: InputAttempt;
-  readonly request: JobRequest;
-  readonly startedAtMs: number;
-  readonly end: FinishedInput | ReleasedInput;
-  readonly result: RunResult;
-  readonly progress: ByteProgress;
-}
-
-function reportOf({ lease, request, startedAtMs, end, result, progress }: ReportParts): RunReport {
+function reportOf(
+  { lease, startedAtMs, progress }: InputRun,
+  request: JobRequest,
+  result: RunResult,
+  end: FinishedInput | ReleasedInput,
+): RunReport {
   const details = 'entry' in end ? end.entry.error_details : undefined;
   const budget = details?.reason === 'INPUT_OVER_BUDGET' ? details['budget'] : undefined;
   return {
@@ -276,8 +263,7 @@ function reportOf({ lease, request, startedAtMs, end, result, progress }: Report
   };
 }
 
-function entryOf(lease: InputAttempt, result: FinishedRun): ResultEntry {
-  const { jobId, inputIndex } = lease;
+function entryOf({ jobId, inputIndex }: InputAttempt, result: FinishedRun): ResultEntry {
   if (result.type === 'succeeded') return succeededEntry(inputIndex, result.outcome);
   return failedEntry(inputIndex, result.error ?? new AppError('INPUT_MET_BUG', { jobId, inputIndex }).toData());
 }

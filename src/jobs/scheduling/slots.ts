@@ -80,7 +80,7 @@ export class Slots {
 
   /** The runs that have a slot: an input that a dependency holds up needs no core, and may never end. */
   get #holders(): readonly InputRun[] {
-    return [...this.#runs].filter(({ hasSlot, lease }) => hasSlot && !this.#outages.holdsUp(lease.needs));
+    return [...this.#runs].filter(({ state, lease }) => state === 'has-slot' && !this.#outages.holdsUp(lease.needs));
   }
 
   /** Returns what may be leased while dependencies are away. */

@@ -1,4 +1,4 @@
-import { type ExpressionBuilder, sql, type UpdateResult } from 'kysely';
+import { type ExpressionBuilder, sql, type UpdateObject } from 'kysely';
 import type { JobScope } from '../caller.ts';
 import { type InputAttempt, type InputId, MAX_PROCESS_EXITS, NO_PROGRESS } from '../job.ts';
 import { cancelledEntry, processExitEntry, type ResultEntry } from '../result-entries.ts';
@@ -100,43 +100,40 @@ export function sumOf(handedIn: readonly HandedIn[]): HandedIn {
 
 /** Releases an input without a result, as `JobStore.releaseInputs` does each. */
 export async function releaseInput(db: Database, released: ReleasedInput): Promise<HandedIn> {
-  const { lease, reason } = released;
-  if (reason === 'process-exited') return recordExit(db, lease, released.exitCause, 'process_ends', MAX_PROCESS_EXITS);
-  if (reason === 'stopped') return requeueInput(db, lease);
-  if (reason === 'outage') return recordOutage(db, released);
-  const update = db
-    .updateTable('inputs')
-    .set(({ eb }) => ({ status: 'reserved', transient_failures: eb('transient_failures', '+', 1) }));
-  return (await finishIfCancelled(db, lease)) ?? endOf(lease, await update.where(isCurrent(lease)).executeTakeFirst());
-}
-
-/** Queues an input again that met an outage: no attempt is counted. */
-async function recordOutage(
-  db: Database,
-  { lease, dependency, since, error, needs, retryAt }: Extract<ReleasedInput, { reason: 'outage' }>,
-): Promise<HandedIn> {
-  const update = db.updateTable('inputs').set({
-    status: retryAt === null ? 'queued' : 'reserved',
-    needs: needsText(needs),
-    waiting_for: dependency,
-    waiting_since: since,
-    waiting_error: JSON.stringify(error),
-  });
-  return (await finishIfCancelled(db, lease)) ?? endOf(lease, await update.where(isCurrent(lease)).executeTakeFirst());
+  const { lease } = released;
+  switch (released.reason) {
+    case 'process-exited':
+      return recordExit(db, lease, released.exitCause, 'process_ends', MAX_PROCESS_EXITS);
+    case 'stopped':
+      return requeueInput(db, lease);
+    case 'transient-failure':
+      return changeLeased(db, lease, { status: 'reserved', transient_failures: sql`transient_failures + 1` });
+    // No attempt is counted.
+    case 'outage':
+      return changeLeased(db, lease, {
+        status: released.retryAt === null ? 'queued' : 'reserved',
+        needs: needsText(released.needs),
+        waiting_for: released.dependency,
+        waiting_since: released.since,
+        waiting_error: JSON.stringify(released.error),
+      });
+  }
 }
 
 /** Queues an input again. It finishes when its job is cancelled. */
-export async function requeueInput(db: Database, lease: InputAttempt): Promise<HandedIn> {
-  const update = db.updateTable('inputs').set({ status: 'queued' });
-  return (await finishIfCancelled(db, lease)) ?? endOf(lease, await update.where(isCurrent(lease)).executeTakeFirst());
+export function requeueInput(db: Database, lease: InputAttempt): Promise<HandedIn> {
+  return changeLeased(db, lease, { status: 'queued' });
 }
 
-async function finishIfCancelled(db: Database, lease: InputAttempt): Promise<HandedIn | null> {
-  return (await isCancelled(db, lease.jobId)) ? finishWithout(db, lease, cancelledEntry(lease.inputIndex)) : null;
-}
-
-function endOf(lease: InputAttempt, { numUpdatedRows }: UpdateResult): HandedIn {
-  const isLate = numUpdatedRows === 0n;
+/** Changes a leased input that is to run again. It finishes when its job is cancelled. */
+async function changeLeased(
+  db: Database,
+  lease: InputAttempt,
+  changes: UpdateObject<Tables, 'inputs'>,
+): Promise<HandedIn> {
+  if (await isCancelled(db, lease.jobId)) return finishWithout(db, lease, cancelledEntry(lease.inputIndex));
+  const update = db.updateTable('inputs').set(changes).where(isCurrent(lease));
+  const isLate = (await update.executeTakeFirst()).numUpdatedRows === 0n;
   return { late: isLate ? [lease] : [], finishedJobs: [], queuedCount: isLate ? 0 : 1 };
 }
 

@@ -164,9 +164,6 @@ export interface JobStore {
   /** Writes a row as large as a small job. Rejects when the database cannot be written. */
   probeWrite(): Promise<void>;
 
-  /** Returns the same store for calls that nobody waits for: they may be delayed to share a commit with others. */
-  batched(): JobStore;
-
   /** Completes the calls that were begun, and closes the database. */
   close(): Promise<void>;
 }

@@ -40,11 +40,23 @@ const ANY_PRIORITY = 2 ** 31 - 1;
 export const ANY_PRIORITIES: readonly number[] = [ANY_PRIORITY];
 
 /**
- * Returns upper bounds of priorities: a lease takes inputs within the first bound, then within the next one while it needs
- * more. `turn` counts the leases that prefer low priorities.
+ * Counts leases, and returns upper bounds of priorities: a lease takes inputs within the first bound, then within the next one
+ * while it needs more.
  */
-export function lowPriorities(turn: number): readonly number[] {
-  return [LOW_PRIORITIES[turn % LOW_PRIORITIES.length] ?? ASYNC_PRIORITY, ASYNC_PRIORITY, ANY_PRIORITY];
+export class LeaseTurns {
+  #leases = 0;
+
+  /** Returns the bounds of the next lease. */
+  next(): readonly number[] {
+    this.#leases += 1;
+    return this.#leases % LOW_PRIORITY_INTERVAL === 0 ? this.low : ANY_PRIORITIES;
+  }
+
+  /** The bounds of a lease that prefers inputs of low priority. */
+  get low(): readonly number[] {
+    const turn = Math.floor(this.#leases / LOW_PRIORITY_INTERVAL) % LOW_PRIORITIES.length;
+    return [LOW_PRIORITIES[turn] ?? ASYNC_PRIORITY, ASYNC_PRIORITY, ANY_PRIORITY];
+  }
 }
 
 /** Sorts inputs in the order in which they are leased. Identifiers of jobs sort by submission time. */

@@ -45,13 +45,14 @@ export async function queueState(db: Database): Promise<QueueState> {
   };
 }
 
-/** Records the progress of running inputs, for other nodes to read. Ignores late leases. */
+/** Records the progress of running inputs where it has changed, for other nodes to read. Ignores late leases. */
 export async function recordProgress(db: Database, running: readonly (InputAttempt & ByteProgress)[]): Promise<void> {
   for (const { bytesDone, bytesTotal, ...lease } of running) {
     await db
       .updateTable('inputs')
       .set({ bytes_done: bytesDone, bytes_total: bytesTotal })
       .where(isCurrent(lease))
+      .where(({ eb, or }) => or([eb('bytes_done', '!=', bytesDone), eb('bytes_total', '!=', bytesTotal)]))
       .execute();
   }
 }

@@ -11,8 +11,9 @@ import { AppError } from '#errors/app-error.ts';
 import { DeniedNetworks } from '#inputs/guarded-request.ts';
 import { guardedPost } from '#jobs/callback-sender.ts';
 import type { Jobs } from '#jobs/jobs.ts';
+import type { QueueEvent } from '#jobs/queue/job-queue.ts';
 import { openCluster } from '#jobs/queue/postgres-engine.ts';
-import { type Notification, NotificationListener } from '#jobs/store/postgres/notifications.ts';
+import { NotificationListener } from '#jobs/store/postgres/notifications.ts';
 import type { Signers } from '#provenance/signers.ts';
 import { inertSigner } from '../../support/jobs/inert-signer.ts';
 import { createJobsDatabase } from '../../support/jobs/jobs-database.ts';
@@ -61,11 +62,10 @@ async function callingNodes(t: TestContext, roles: readonly Config['jobs']['role
 
 test('a listener ignores what other programs, and nodes of other releases, send on the channel', async (t) => {
   const url = await server.createDatabase();
-  const received: Notification[] = [];
-  const connected = Promise.withResolvers<void>();
-  const listener = new NotificationListener(url, NO_LOG, (one) => received.push(one), connected.resolve);
+  const received: QueueEvent[] = [];
+  const listener = new NotificationListener(url, NO_LOG, (one) => received.push(one));
   t.after(() => listener.close());
-  await connected.promise;
+  await until(() => received.length > 0);
   const foreign = [
     '',
     'no JSON',
@@ -76,8 +76,8 @@ test('a listener ignores what other programs, and nodes of other releases, send 
   ];
   for (const payload of [...foreign, '{"type":"ended","jobId":"b"}'])
     await server.query(url, `select pg_notify('attestream', '${payload}')`);
-  await until(() => received.length > 0);
-  assert.deepEqual(received, [{ type: 'ended', jobId: 'b' }]);
+  await until(() => received.length > 1);
+  assert.deepEqual(received, [{ type: 'work' }, { type: 'finished', jobId: 'b' }]);
 });
 
 describe('nodes that share a database', () => {

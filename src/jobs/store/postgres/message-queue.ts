@@ -3,7 +3,6 @@ import { sql } from 'kysely';
 import type { CommandResponse, JobAttempt, PgBoss } from 'pg-boss';
 import type { Log } from '#telemetry/logger.ts';
 import type { InputId } from '../../job.ts';
-import { ANY_PRIORITIES, LOW_PRIORITY_INTERVAL, lowPriorities } from '../priority.ts';
 import type { InputGroup } from '../queue-state.ts';
 import type { QueuedInput } from '../submit-job.ts';
 import type { Database } from '../tables.ts';
@@ -49,7 +48,6 @@ export class MessageQueue {
   readonly #boss: PgBoss;
   readonly #fromKysely: typeof import('pg-boss').fromKysely;
   readonly #address: string;
-  #fetches = 0;
 
   private constructor(boss: PgBoss, fromKysely: typeof import('pg-boss').fromKysely, address: string) {
     this.#boss = boss;
@@ -94,13 +92,6 @@ export class MessageQueue {
   /** Sends messages of inputs. */
   async send(db: Database, inputs: readonly QueuedInput[]): Promise<void> {
     if (inputs.length > 0) await this.#boss.insert(QUEUE, inputs.map(insertOf), this.#within(db));
-  }
-
-  /** Returns the bounds on the priorities of the next fetch. Every eighth one prefers those of low priority. */
-  nextPriorities(): readonly number[] {
-    this.#fetches += 1;
-    const turn = this.#fetches / LOW_PRIORITY_INTERVAL;
-    return Number.isInteger(turn) ? lowPriorities(turn) : ANY_PRIORITIES;
   }
 
   /** Leases up to `count` messages, none of the excluded groups: within the first bound on priorities, then within the next. */

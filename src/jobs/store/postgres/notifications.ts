@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import type { Client } from 'pg';
 import { backoffMs } from '#concurrency/retry.ts';
 import type { Log } from '#telemetry/logger.ts';
+import type { QueueEvent } from '../../queue/job-queue.ts';
 import { databaseError } from './database-error.ts';
 import { addressOf, type PostgresDatabase } from './postgres-database.ts';
 import { clientConfig } from './postgres-pool.ts';
@@ -17,15 +18,11 @@ const RECONNECT_BACKOFF = { firstMs: 250, maxMs: 5_000 };
 /** A connection that only listens does not notice that the server is gone. */
 const HEARTBEAT_INTERVAL_MS = 5_000;
 
-/** A message to all nodes. It is only a hint: a node that misses one finds out by polling. */
-export type Notification =
-  | { readonly type: 'queued' }
-  /** The job finished. */
-  | { readonly type: 'ended'; readonly jobId: string }
-  | { readonly type: 'cancelled'; readonly jobId: string };
+/** The names of events on the channel, which nodes of all releases share. */
+const NAMES = { work: 'queued', finished: 'ended', cancelled: 'cancelled' } as const;
 
 /**
- * Notifies every node, this one included, after a commit. Not in the transactions themselves: PostgreSQL commits
+ * Notifies every node of events, this one included, after a commit. Not in the transactions themselves: PostgreSQL commits
  * transactions that notify one after another in the whole database, each waiting for the disk. Notifications that arrive
  * while a statement runs share the next one.
  */
@@ -40,8 +37,8 @@ export class NotificationPublisher {
     this.#log = log;
   }
 
-  publish(notification: Notification): void {
-    this.#pending.add(JSON.stringify(notification));
+  publish(event: QueueEvent): void {
+    this.#pending.add(JSON.stringify({ ...event, type: NAMES[event.type] }));
     this.#publishing ??= this.#publishAll();
   }
 
@@ -75,7 +72,7 @@ function notify(payloads: readonly string[]) {
  * Returns null for what nodes of this release do not send: other programs may use the channel, and later
  * releases other types.
  */
-function notificationOf(payload: string): Notification | null {
+function eventOf(payload: string): QueueEvent | null {
   let parsed: { readonly type?: unknown; readonly jobId?: unknown } | null;
   try {
     parsed = JSON.parse(payload);
@@ -83,25 +80,25 @@ function notificationOf(payload: string): Notification | null {
     return null;
   }
   const { type, jobId } = parsed ?? {};
-  if (type === 'queued') return { type };
-  return (type === 'ended' || type === 'cancelled') && typeof jobId === 'string' ? { type, jobId } : null;
+  if (type === NAMES.work) return { type: 'work' };
+  if (typeof jobId !== 'string') return null;
+  if (type === NAMES.cancelled) return { type: 'cancelled', jobId };
+  return type === NAMES.finished ? { type: 'finished', jobId } : null;
 }
 
 /** Receives the notifications of all nodes over its own connection, and reconnects when it is lost. */
 export class NotificationListener {
   readonly #url: string;
   readonly #log: Log;
-  readonly #onNotification: (notification: Notification) => void;
-  readonly #onReconnect: () => void;
+  readonly #onEvent: (event: QueueEvent) => void;
   readonly #stop = new AbortController();
   readonly #listening: Promise<void>;
 
-  /** Starts to listen. `onReconnect` is called after every connect: notifications may have been missed before. */
-  constructor(url: string, log: Log, onNotification: (notification: Notification) => void, onReconnect: () => void) {
+  /** Starts to listen. There may be work after every connect: notifications may have been missed before. */
+  constructor(url: string, log: Log, onEvent: (event: QueueEvent) => void) {
     this.#url = url;
     this.#log = log;
-    this.#onNotification = onNotification;
-    this.#onReconnect = onReconnect;
+    this.#onEvent = onEvent;
     this.#listening = this.#listen();
   }
 
@@ -134,14 +131,14 @@ export class NotificationListener {
     client.on('error', lost.reject);
     client.on('end', () => lost.reject(new Error('connection ended by the server')));
     client.on('notification', ({ payload = '' }) => {
-      const notification = notificationOf(payload);
-      if (notification !== null) this.#onNotification(notification);
+      const event = eventOf(payload);
+      if (event !== null) this.#onEvent(event);
     });
     try {
       await client.connect();
       await client.query(`listen ${CHANNEL}`);
       connected();
-      this.#onReconnect();
+      this.#onEvent({ type: 'work' });
       await Promise.race([lost.promise, this.#heartbeat(client)]);
     } finally {
       await Promise.race([client.end().catch(() => undefined), sleep(1_000)]);

@@ -40,7 +40,7 @@ export class PostgresDatabase {
   readonly #pool: PostgresPool;
 
   constructor(pool: PostgresPool, address: string) {
-    this.#db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: pool.forKysely() }) });
+    this.#db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
     this.#pool = pool;
     this.address = address;
   }

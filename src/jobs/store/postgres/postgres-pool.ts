@@ -1,4 +1,4 @@
-import type { PostgresPool as KyselyPool } from 'kysely';
+import type { PostgresPoolClient as KyselyClient, PostgresPool as KyselyPool } from 'kysely';
 import type { ClientBase, ClientConfig, Pool, PoolClient, QueryResult } from 'pg';
 import { Semaphore } from '#concurrency/semaphore.ts';
 import { isConnectionLoss } from './database-error.ts';
@@ -33,9 +33,11 @@ export function clientConfig(url: string): ClientConfig {
 
 /**
  * A pool of connections that never reuses one that was lost or stopped answering. A caller waits for a free connection
- * first in, first out, within a bound: while the database is cut off, look-ups would pile up.
+ * first in, first out, within a bound: while the database is cut off, look-ups would pile up. Its connections have neither cursors
+ * nor the cancellation of queries, which Kysely knows and the store does not use.
  */
-export class PostgresPool {
+export class PostgresPool implements KyselyPool {
+  readonly options = {};
   readonly #pool: Pool;
   /** A permit for each connection. */
   readonly #connections: Semaphore;
@@ -64,13 +66,12 @@ export class PostgresPool {
     return new PostgresPool(pool, max, waitTimeoutMs);
   }
 
-  /** Returns the pool as Kysely expects it, without cursors and the cancellation of queries, which the store does not use. */
-  forKysely(): KyselyPool {
-    return {
-      options: {},
-      connect: async () => (await this.#connect()) as unknown as Awaited<ReturnType<KyselyPool['connect']>>,
-      end: () => this.#pool.end(),
-    };
+  async connect(): Promise<KyselyClient> {
+    return (await this.#connect()) as unknown as KyselyClient;
+  }
+
+  end(): Promise<void> {
+    return this.#pool.end();
   }
 
   /** Runs statements on one connection. Returns a result for each, as the driver does: a list when there are several. */

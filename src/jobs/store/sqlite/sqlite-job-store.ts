@@ -8,7 +8,6 @@ import type { StoreMethod } from '../store-methods.ts';
 import {
   type CallAnswer,
   type FromSqliteThread,
-  type SqliteThreadData,
   type StoreCall,
   storeError,
   type ToSqliteThread,
@@ -26,15 +25,23 @@ const BATCH_DELAY_MS = 25;
 /** The extension is that of this module, because a build has JavaScript files. */
 const THREAD_URL = new URL(`./sqlite-thread${extname(import.meta.url)}`, import.meta.url);
 
+export interface SqliteStore extends JobStore {
+  /** Returns the same store for calls that nobody waits for: they may be delayed to share a commit with others. */
+  batched(): JobStore;
+}
+
 /**
  * Opens the embedded database in the data folder, for this process alone, with its tables migrated. Throws an AppError
  * of the catalogue (`STORE_…`) when it cannot be used. `lost` is called with `STORE_LOST` when the thread exits before
  * it is closed: no call succeeds from then on.
  */
-export async function openSqlite(folder: string, lost: (error: AppError) => void = () => undefined): Promise<JobStore> {
+export async function openSqlite(
+  folder: string,
+  lost: (error: AppError) => void = () => undefined,
+): Promise<SqliteStore> {
   const thread = new SqliteThread(await prepareDataFolder(folder));
   try {
-    const methods = await thread.opened();
+    const methods = await thread.opened;
     await noteOwner(folder);
     thread.onLost(lost);
     return proxyOf(thread, methods);
@@ -45,8 +52,8 @@ export async function openSqlite(folder: string, lost: (error: AppError) => void
   }
 }
 
-/** Returns a store whose methods run on the thread, where `storeMethods` has their implementations. */
-function proxyOf(thread: SqliteThread, methods: readonly StoreMethod[], isBatched = false): JobStore {
+/** Returns a store whose methods run on the thread, where `store-methods.ts` has their implementations. */
+function proxyOf(thread: SqliteThread, methods: readonly StoreMethod[], isBatched = false): SqliteStore {
   const call = (method: StoreMethod) => [method, (...args: unknown[]) => thread.call(method, args, isBatched)];
   return {
     ...(Object.fromEntries(methods.map(call)) as Pick<JobStore, StoreMethod>),
@@ -61,6 +68,11 @@ class SqliteThread {
   readonly #thread: Worker;
   readonly #pending = new Map<number, PromiseWithResolvers<unknown>>();
   readonly #opened = Promise.withResolvers<readonly StoreMethod[]>();
+  /**
+   * Resolves with the methods that the thread runs when the database is open, locked and migrated. Rejects with an AppError
+   * when it is refused.
+   */
+  readonly opened = this.#opened.promise;
   #calls: StoreCall[] = [];
   #sending: 'next tick' | NodeJS.Timeout | null = null;
   #nextId = 1;
@@ -69,25 +81,14 @@ class SqliteThread {
 
   constructor(file: string) {
     this.#file = file;
-    const workerData: SqliteThreadData = { file };
     this.#thread = new Worker(THREAD_URL, {
       name: 'sqlite',
-      workerData,
+      workerData: file,
       resourceLimits: { maxYoungGenerationSizeMb: MAX_YOUNG_GENERATION_MIB },
     });
-    // A refusal rejects `opened()`; until somebody calls that, it is no unhandled rejection.
-    this.#opened.promise.catch(() => undefined);
     this.#thread.on('message', (message: FromSqliteThread) => this.#receive(message));
     this.#thread.on('error', (cause) => this.#lose(cause));
     this.#thread.on('exit', () => this.#lose(undefined));
-  }
-
-  /**
-   * Resolves with the methods that the thread runs when the database is open, locked and migrated. Rejects with an AppError
-   * when it is refused.
-   */
-  opened(): Promise<readonly StoreMethod[]> {
-    return this.#opened.promise;
   }
 
   /** Calls a function when the thread exits before it is closed. */

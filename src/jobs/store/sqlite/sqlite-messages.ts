@@ -10,12 +10,6 @@ export interface StoreCall {
   readonly args: readonly unknown[];
 }
 
-/** The start-up data of the thread. */
-export interface SqliteThreadData {
-  /** The database file, in an existing folder. */
-  readonly file: string;
-}
-
 /** Messages from the service to the thread. Calls made in one turn of the event loop share a message. */
 export type ToSqliteThread =
   | { readonly type: 'run'; readonly calls: readonly StoreCall[] }

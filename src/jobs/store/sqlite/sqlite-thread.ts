@@ -4,13 +4,12 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlit
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { Kysely, SqliteDialect, type SqliteStatement, sql } from 'kysely';
 import { migrate } from '../migrations.ts';
-import { type MethodOnDatabase, type StoreMethod, storeMethods } from '../store-methods.ts';
+import { isRead, runMethod, STORE_METHODS } from '../store-methods.ts';
 import type { Database, Tables } from '../tables.ts';
 import {
   type CallAnswer,
   type FromSqliteThread,
   failureOf,
-  type SqliteThreadData,
   type StoreCall,
   type ToSqliteThread,
 } from './sqlite-messages.ts';
@@ -56,9 +55,7 @@ class CallLoop {
 
   #enqueue(message: ToSqliteThread): void {
     if (message.type === 'close') this.#closing = true;
-    else
-      for (const call of message.calls)
-        (storeMethods[call.method].access === 'read' ? this.#reads : this.#writes).push(call);
+    else for (const call of message.calls) (isRead(call.method) ? this.#reads : this.#writes).push(call);
   }
 
   async #work(): Promise<void> {
@@ -127,11 +124,11 @@ class CallLoop {
     return answers;
   }
 
-  async #read(call: StoreCall): Promise<CallAnswer> {
+  async #read({ id, method, args }: StoreCall): Promise<CallAnswer> {
     try {
-      return { id: call.id, value: await runCall(this.#db, call) };
+      return { id, value: await runMethod(this.#db, method, args) };
     } catch (error) {
-      return { id: call.id, failure: failureOf(error) };
+      return { id, failure: failureOf(error) };
     }
   }
 
@@ -140,7 +137,8 @@ class CallLoop {
     try {
       return await this.#db.transaction().execute(async (transaction) => {
         const answers: CallAnswer[] = [];
-        for (const call of writes) answers.push({ id: call.id, value: await runCall(transaction, call) });
+        for (const { id, method, args } of writes)
+          answers.push({ id, value: await runMethod(transaction, method, args) });
         return answers;
       });
     } catch (error) {
@@ -157,12 +155,7 @@ class CallLoop {
   }
 }
 
-/** Runs a call. Its arguments came through a message, which the types of the proxy have checked. */
-function runCall(db: Database, { method, args }: StoreCall): Promise<unknown> {
-  const { run } = storeMethods[method] as MethodOnDatabase<readonly unknown[], unknown>;
-  return run(db, ...args);
-}
-
+/** `file`: the database, in an existing folder. */
 async function runThread(port: MessagePort, file: string): Promise<void> {
   const send = (message: FromSqliteThread) => port.postMessage(message);
   let db: Database | undefined;
@@ -171,7 +164,7 @@ async function runThread(port: MessagePort, file: string): Promise<void> {
     await migrate(db, file);
     const loop = new CallLoop(port, db, fileCheck(file));
     port.on('message', (message: ToSqliteThread) => loop.receive(message));
-    send({ type: 'opened', methods: Object.keys(storeMethods) as StoreMethod[] });
+    send({ type: 'opened', methods: STORE_METHODS });
   } catch (error) {
     await db?.destroy();
     send({ type: 'refused', failure: failureOf(error) });
@@ -244,4 +237,4 @@ function rollbackOf(database: DatabaseSync): SqliteStatement {
 }
 
 assert(parentPort !== null, 'this module runs on a thread of its own');
-await runThread(parentPort, (workerData as SqliteThreadData).file);
+await runThread(parentPort, workerData as string);
