@@ -18,10 +18,6 @@ import { type InputRunner, runInputWorker, type WorkerParts } from '#workers/inp
 /** Creates the inputs, outputs and authors that operations use, by the configuration. */
 function openModules(config: Config, { signers, trust, staples }: WorkerParts): OperationServices {
   const { verify_outputs: verify, tsa_timeout_ms: timeoutMs, tsa_required: isRequired } = config.signing;
-  const known = () => {
-    assert(signers !== null, 'workers that sign are started with signers');
-    return signers;
-  };
   return {
     inputs: createInputResolver(config, configFile(), async (...folder) => {
       // Most workers read no folder over HTTP.
@@ -30,11 +26,10 @@ function openModules(config: Config, { signers, trust, staples }: WorkerParts): 
     }),
     outputs: openOutputs(config),
     author: createManifestAuthor({
-      signerOf: (identity) => known().signerOf(identity),
-      publisherOf: (identity) => known().publisherOf(identity),
-      timeStampsOf: (identity) => {
-        const urls = known().tsaUrlsOf(identity);
-        return urls.length === 0 ? null : { urls, timeoutMs, isRequired };
+      identityOf: (name) => {
+        assert(signers !== null, 'workers that sign are started with signers');
+        const { tsaUrls: urls, ...keys } = signers.identityOf(name);
+        return { ...keys, timeStamps: urls.length === 0 ? null : { urls, timeoutMs, isRequired } };
       },
       generator: { name: RELEASE.product, version: RELEASE.version },
       staples,

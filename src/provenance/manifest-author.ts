@@ -57,14 +57,16 @@ export interface ManifestDraft {
   sign(late: readonly LateAssertion[], signal: AbortSignal): Promise<SignedManifest>;
 }
 
-/** The signers, the time-stamp authorities, the name and the trust lists that an author makes manifests with. */
+/** An identity as manifests are signed with it. */
+interface AuthorIdentity extends Pick<Signature, 'signer' | 'publisher'> {
+  /** Null where its signatures get no time-stamps. */
+  readonly timeStamps: TimeStampSettings | null;
+}
+
+/** The identities, the name and the trust lists that an author makes manifests with. */
 interface ManifestAuthorParts {
-  /** Returns the signer of an identity, by its name. */
-  readonly signerOf: (identity: string) => Signer;
-  /** Returns the signer of an identity's publisher; null where it has none. */
-  readonly publisherOf: (identity: string) => Signer | null;
-  /** Returns the authorities of an identity, by its name; null where its signatures get no time-stamps. */
-  readonly timeStampsOf: (identity: string) => TimeStampSettings | null;
+  /** Returns an identity by its name. Called once for each. */
+  readonly identityOf: (name: string) => AuthorIdentity;
   /** OCSP responses to staple; none by default. */
   readonly staples?: StapleSource;
   readonly generator: ClaimGenerator;
@@ -88,30 +90,28 @@ export async function signAgainIfLarger<Result>(step: () => Promise<Result>): Pr
 /** Creates an author of manifests. */
 export function createManifestAuthor({
   generator,
-  signerOf,
-  publisherOf,
-  timeStampsOf,
+  identityOf,
   staples = { current: NO_STAPLES },
   trust,
 }: ManifestAuthorParts): ManifestAuthor {
-  const stamps = new Map<string, TimeStamps | null>();
   const measureSize = createSizeMeter();
-  /** Keeps what is known of the answers of an identity's authorities. */
-  const timeStampsFor = (identity: string): TimeStamps | null => {
-    const settings = timeStampsOf(identity);
-    const known = stamps.get(identity) ?? (settings && new TimeStamps(settings));
-    stamps.set(identity, known);
-    return known;
+  /** By the names of identities. `TimeStamps` knows the sizes of earlier answers. */
+  const signatures = new Map<string, Required<Signature>>();
+  const signatureOf = (name: string): Required<Signature> => {
+    const known = signatures.get(name);
+    if (known !== undefined) return known;
+    const { timeStamps, ...keys } = identityOf(name);
+    const signature = { ...keys, timeStamps: timeStamps && new TimeStamps(timeStamps), staples };
+    signatures.set(name, signature);
+    return signature;
   };
   return {
     async draft(request, signal) {
-      const { identity } = request;
-      const signer = signerOf(identity);
-      const publisher = publisherOf(identity);
+      const signature = signatureOf(request.identity);
+      const { signer, publisher } = signature;
       requireUnexpired(signer);
       if (publisher !== null) requireUnexpired(publisher);
       const ingredients = await readIngredients(request, signer, trust.current, signal);
-      const signature = { signer, publisher, timeStamps: timeStampsFor(identity), staples };
       return draftOf({ request, ingredients, generator }, signature, measureSize);
     },
   };
