@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type LocalSource, openedPathOf, readRange } from '#bytes/byte-source.ts';
 import { localCopyOf } from '#bytes/local-copies.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -37,7 +37,7 @@ export async function earlierOutput(
     const store = manifest && (await readRange(source, manifest.offset, manifest.length, context.signal));
     if (store === null || !isManifestOf(store, work)) return null;
     await check(source, { mediaType }, context, services);
-    return { outputPath: destination, manifestDigest: digestOf(store) };
+    return { outputPath: destination, manifestDigest: hash('sha256', store) };
   });
 }
 
@@ -54,7 +54,7 @@ export async function earlierSidecar(
     const store = await readRange(source, 0, source.sizeBytes, context.signal);
     if (!isManifestOf(store, work)) return null;
     const asset = { mediaType, detachedStore: store };
-    const outcome = { outputPath: copy ?? sidecar, sidecarPath: sidecar, manifestDigest: digestOf(store) };
+    const outcome = { outputPath: copy ?? sidecar, sidecarPath: sidecar, manifestDigest: hash('sha256', store) };
     const checked = async (file: LocalSource) => {
       await check(file, asset, context, services);
       return outcome;
@@ -92,8 +92,4 @@ async function check(
   const whole = { ...asset, path: openedPathOf(source) };
   if (outputChecker !== null) await readBack(outputChecker, whole, source.sizeBytes, context);
   context.reached('delivered');
-}
-
-function digestOf(store: Buffer): string {
-  return createHash('sha256').update(store).digest('hex');
 }

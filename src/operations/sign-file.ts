@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { ByteSink } from '#bytes/byte-sink.ts';
 import { executePlan, fillHole } from '#bytes/execute-plan.ts';
 import { pinnedCopyOf } from '#bytes/local-copies.ts';
@@ -118,7 +118,7 @@ async function writeSigned(
     context.reached('copied');
     const { manifest, warnings } = await context.awaitSignature(() => draft.sign([binding(digests)], signal));
     await fillHole(plan, sink, manifest, signal);
-    const manifestDigest = createHash('sha256').update(manifest).digest('hex');
+    const manifestDigest = hash('sha256', manifest);
     context.reached('signed');
     await sealAndReadBack(sink, services.outputChecker, layout.mediaType, totalBytes, context);
     // The manifest states that the signed source was valid: it must not have changed until the output is committed.

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { AppError } from '#errors/app-error.ts';
 import { decodeCbor, type JumbfBox, onlyCbor, parseJumbf } from './jumbf.ts';
@@ -185,7 +185,7 @@ export function readStoreGraph(store: Uint8Array): StoreGraph {
       ingredients: [...ingredients, ...references.flatMap((ingredient) => referredManifests(ingredient, labels))],
     });
   }
-  const activeDigest = createHash('sha256').update(active.bytes).digest('hex');
+  const activeDigest = hash('sha256', active.bytes);
   return { manifests, active: active.label, activeDigest };
 }
 

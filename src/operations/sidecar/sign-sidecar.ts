@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { ByteSink } from '#bytes/byte-sink.ts';
 import { type ByteSource, openedPathOf, readRange } from '#bytes/byte-source.ts';
@@ -110,7 +110,7 @@ async function copyAndSign(
       outputPath: (copy ?? sidecar).destination,
       sidecarPath: sidecar.destination,
       warnings,
-      manifestDigest: createHash('sha256').update(manifest).digest('hex'),
+      manifestDigest: hash('sha256', manifest),
     };
   } catch (error) {
     await sidecar?.discard();
