@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { AppError } from '#errors/app-error.ts';
 import { inheritedChannel, serveParent, tellParent } from '#processes/parent.ts';
+import type { Signer } from '../signer.ts';
 import {
   type Frame,
   type KeyOrder,
@@ -18,7 +19,7 @@ import {
   type ToSigner,
 } from '../signer-protocol.ts';
 import { describeCredential } from '../signing-identity.ts';
-import { type LoadedSigner, loadCredential } from './load-signing-identity.ts';
+import { loadCredential } from './load-signing-identity.ts';
 
 // A process that holds signing keys. It reads the files of credentials, signs the data that its clients send, without parsing it, and
 // does nothing else.
@@ -34,7 +35,7 @@ interface Client {
 }
 
 /** The keys by their numbers. */
-const signers = new Map<number, LoadedSigner>();
+const signers = new Map<number, Signer>();
 const clients = new Map<number, Client>();
 /** True once requests are read: not before the first keys were loaded. */
 let isServing = false;
@@ -65,12 +66,12 @@ async function load({ settings, stateDir, process, current, key }: KeyOrder): Pr
     const isCurrent = current?.certificateChain.join() === credential.certificateChain.join();
     const number = isCurrent ? current.key : key;
     if (number === null) {
-      await loaded.signer.close();
+      await loaded.signer.close?.();
       return { isOther: true };
     }
     const replaced = signers.get(number);
     signers.set(number, loaded.signer);
-    await replaced?.close();
+    await replaced?.close?.();
     return { credential: { ...credential, key: number } };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
@@ -82,7 +83,7 @@ async function keep(keys: readonly number[]): Promise<void> {
   for (const [key, signer] of signers) {
     if (keys.includes(key)) continue;
     signers.delete(key);
-    await signer.close();
+    await signer.close?.();
   }
 }
 

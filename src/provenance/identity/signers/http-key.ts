@@ -1,10 +1,10 @@
-import { createPublicKey, type KeyObject } from 'node:crypto';
+import { createPublicKey, hash, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import { algorithmName } from '../../algorithm-name.ts';
+import { hashOf } from '../key-signer.ts';
 import { readCredential } from './credential-file.ts';
 import type { DeviceAlgorithm, DeviceKey, SettingsOf } from './device-key.ts';
 import { connectJsonServer, type JsonServer, readAnswer } from './json-exchange.ts';
-import { digest, hashOf } from './signature-forms.ts';
 
 // The client of our own protocol (docs/signers.md).
 
@@ -52,8 +52,9 @@ class HttpKey implements DeviceKey {
   }
 
   async sign(data: Uint8Array, algorithm: DeviceAlgorithm, signal: AbortSignal): Promise<Buffer> {
-    const hash = hashOf(algorithm);
-    const message = hash === null ? { data: base64(data) } : { digest: base64(digest(data, hash)) };
+    const hashName = hashOf(algorithm);
+    const message =
+      hashName === null ? { data: Buffer.from(data).toString('base64') } : { digest: hash(hashName, data, 'base64') };
     const answer = await this.#ask({ operation: 'sign', algorithm: algorithmName(algorithm), ...message }, signal);
     return readAnswer((given) => Buffer.from(signatureAnswer.parse(given).signature, 'base64'), answer, this.device);
   }
@@ -70,8 +71,4 @@ class HttpKey implements DeviceKey {
     const body = { ...fields, key: this.key };
     return server.send({ method: 'POST', url, headers, body, key: this.key }, signal);
   }
-}
-
-function base64(data: Uint8Array): string {
-  return Buffer.from(data).toString('base64');
 }
