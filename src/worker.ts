@@ -10,9 +10,8 @@ import { operationNamed } from '#operations/registry.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
 import { OutputRouter } from '#outputs/output-sink.ts';
 import { S3Sink } from '#outputs/s3-sink.ts';
-import { createFragmentReader } from '#provenance/fragment-reader.ts';
 import { createManifestAuthor } from '#provenance/manifest-author.ts';
-import { createOutputChecker } from '#provenance/official-reader.ts';
+import { createFragmentReader, createOutputChecker } from '#provenance/official-reader.ts';
 import { type InputRunner, runInputWorker, type WorkerParts } from '#workers/input-worker.ts';
 
 /** Creates the inputs, outputs and authors that operations use, by the configuration. */
