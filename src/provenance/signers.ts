@@ -77,7 +77,7 @@ export class Signers {
   #staples: StapleStore | null = null;
   readonly #reloads = new Semaphore(1);
   readonly #renewed: (() => void)[] = [];
-  readonly #closed: (() => void)[] = [];
+  #stopWatchingExpiry = (): void => undefined;
 
   private constructor(options: SignersOptions) {
     this.#options = options;
@@ -93,7 +93,7 @@ export class Signers {
       await signers.#apply(options.config, true);
       if (options.config.signing.ocsp !== 'off') await signers.#staple();
       for (const identity of signers.identities) warnOfOutputs(identity, options.trust, options.log);
-      signers.onClose(watchExpiry(() => signers.#inForce(), options.log));
+      signers.#stopWatchingExpiry = watchExpiry(() => signers.#inForce(), options.log);
       return signers;
     } catch (error) {
       signers.close();
@@ -142,11 +142,6 @@ export class Signers {
     this.#renewed.push(listener);
   }
 
-  /** Calls the listener when the signers are closed. */
-  onClose(listener: () => void): void {
-    this.#closed.push(listener);
-  }
-
   /**
    * Connects a process through this end of its channels, one to each of `signerProcessesOf` its identities, in that order; null
    * where it could not be started. It may sign with nothing yet.
@@ -185,7 +180,8 @@ export class Signers {
   }
 
   close(): void {
-    for (const listener of this.#closed) listener();
+    this.#stopWatchingExpiry();
+    this.#staples?.close();
     for (const credential of this.#credentials.values()) credential.close();
     for (const signer of this.#processes.values()) signer.close();
   }
@@ -196,7 +192,6 @@ export class Signers {
     const follow = () => staples.follow(this.#identities.map(issuedOf));
     this.#staples = staples;
     this.onRenewal(() => void follow());
-    this.onClose(() => staples.close());
     await follow();
   }
 
