@@ -27,7 +27,7 @@ import { ChainAllowance } from './chain-limits.ts';
 import type { IngredientSource, LateAssertion, ManifestRequest } from './manifest-request.ts';
 import type { ManifestDefinition } from './sdk/sdk.ts';
 import type { Signer } from './signer.ts';
-import { NO_STAPLE_SPACE, NO_STAPLES, type StapleSource } from './staples.ts';
+import { NO_STAPLES, type StapleSource } from './staples.ts';
 import type { TrustLists, TrustSource } from './trust-lists.ts';
 
 export type { SignedManifest, TimeStampSettings };
@@ -164,18 +164,18 @@ function draftOf(contents: ManifestContents, signature: Required<Signature>, mea
   const definition = defineManifest(contents, { now: new Date(), instanceId });
   let sizeBytes = 0;
   let space = NO_TIME_STAMP;
-  let stapleSpace = NO_STAPLE_SPACE;
+  let stapleBytes = 0;
   return {
     warnings: allOf(contents.ingredients).flatMap(({ warnings }) => warnings),
     async measure(placeholders, signal) {
       const plainBytes = await measureSize(contents, signature, placeholders, signal);
       if (space.problems.length === 0) space = await reserveTimeStamp(signature, signal);
-      stapleSpace = signature.staples.current.reserve(signature.signer);
-      sizeBytes = plainBytes + space.sizeBytes + stapleSpace.sizeBytes;
+      stapleBytes = signature.staples.current.reserve(signature.signer);
+      sizeBytes = plainBytes + space.sizeBytes + stapleBytes;
       return sizeBytes;
     },
     async sign(late, signal) {
-      const signed = await signWithIdentity(completeManifest(definition, late), signature, space, signal, stapleSpace);
+      const signed = await signWithIdentity(completeManifest(definition, late), signature, space, signal, stapleBytes);
       assert.equal(signed.manifest.length, sizeBytes, 'a manifest has the size that was measured');
       return signed;
     },
