@@ -23,8 +23,8 @@ import { type DescribedFile, describeIngredient, elsewhereWarnings } from '../de
 import { earlierSidecar, type SidecarDestinations } from '../earlier-output.ts';
 import { assignRoles, givenOrigin, manifestRequestOf } from '../ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from '../operation.ts';
+import { sidecarLeaves } from '../output-names.ts';
 import { readBack } from '../read-back.ts';
-import { sidecarLeaves } from './sidecar-names.ts';
 
 /** The media type of bytes that tell nothing about themselves (RFC 2046 §4.5.1). */
 const ANY_BYTES = 'application/octet-stream';

@@ -20,3 +20,8 @@ export function sidecarLeaves(name: string, naming: Naming, copiesSource = true)
   const copyStem = naming === 'derived' ? `${stem}_c2pa` : stem;
   return { copy: `${copyStem}${extension}`, sidecar: `${copyStem}.c2pa` };
 }
+
+/** Names the report of an input: `interview_verification.json`. */
+export function reportLeaf(name: string): string {
+  return `${stemOf(name)}_verification.json`;
+}
