@@ -15,13 +15,12 @@ import { placeholderWholeHash, planWholeHash } from '#formats/hard-binding.ts';
 import { linkWarnings } from '#formats/matroska-links.ts';
 import { beginsWithText } from '#formats/text-beginning.ts';
 import { unsupportedMediaType } from '#formats/unsupported-containers.ts';
-import { instanceIdOf } from '#provenance/instance-id.ts';
 import { type ManifestDraft, signAgainIfLarger } from '#provenance/manifest-author.ts';
 import { assetReadingOf } from '#provenance/official-reader.ts';
 import { stillMediaType } from '#provenance/still-media-type.ts';
-import { type DescribedFile, describeIngredient, elsewhereWarnings } from '../describe-ingredient.ts';
+import { type DescribedFile, elsewhereWarnings } from '../describe-ingredient.ts';
 import { earlierSidecar, type SidecarDestinations } from '../earlier-output.ts';
-import { assignRoles, givenOrigin, manifestRequestOf } from '../ingredients.ts';
+import { draftManifest } from '../ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from '../operation.ts';
 import { sidecarLeaves } from '../output-names.ts';
 import { readBack } from '../read-back.ts';
@@ -53,26 +52,15 @@ export async function signSidecar(
   context: InputContext,
   services: OperationServices,
 ): Promise<InputOutcome> {
-  const params = work.params as C2paParams;
   const file = await describeSource(source, context);
   const destinations = await reserveDestinations(source.name, work, context, services);
   context.reached('resolved');
 
-  const given = await givenOrigin(params, work.inputIndex, services, context);
-  const ingredients = assignRoles(await describeIngredient(file, context), given);
-  const request = manifestRequestOf(ingredients, work, services.manifestDefaults);
-  const { mediaType } = file.layout;
-  const described = { title: source.name, mediaType, instanceId: instanceIdOf(work) };
-  const draft = await services.author.draft({ ...described, ...request }, context.signal);
-  const earlier = await earlierSidecar(destinations, file, work, context, services);
+  const { draft, warnings } = await draftManifest(file, source.name, work, context, services);
   const outcome =
-    earlier === null
-      ? await copyAndSign({ file, draft, destinations }, work, context, services)
-      : { ...earlier, warnings: [] };
-  return {
-    ...outcome,
-    warnings: [...elsewhereWarnings(file.layout), ...ingredients.warnings, ...draft.warnings, ...outcome.warnings],
-  };
+    (await earlierSidecar(destinations, file, work, context, services)) ??
+    (await copyAndSign({ file, draft, destinations }, work, context, services));
+  return { ...outcome, warnings: [...elsewhereWarnings(file.layout), ...warnings, ...outcome.warnings] };
 }
 
 /** Stages the copy, where there is one, hashes the source, and commits both. Discards what is staged when anything fails. */
