@@ -37,9 +37,8 @@ const START = { boundMs: 60_000, because: 'because it did not get ready in time'
 const PING_INTERVAL_MS = 10_000;
 const PING = { boundMs: 2 * PING_INTERVAL_MS, because: 'because it did not answer' };
 
-/** Limits of the back-off before a restart, which doubles each time. */
-const MIN_RESTART_BACKOFF_MS = 50;
-const MAX_RESTART_BACKOFF_MS = 10_000;
+/** Limits of the back-off before a restart. */
+const RESTART_BACKOFF = { firstMs: 50, maxMs: 10_000, jitter: 0 };
 
 /** Limits of the back-off before a key is loaded again that a restarted process could not load. */
 const RELOAD_BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
@@ -110,7 +109,8 @@ export class SignerSupervisor {
   #exitCause = '';
   #isRetired = false;
   #isClosed = false;
-  #backoffMs = MIN_RESTART_BACKOFF_MS;
+  /** Exits since a process last got ready. */
+  #exitCount = 0;
   #timer: NodeJS.Timeout | undefined;
   readonly #pings: NodeJS.Timeout;
 
@@ -280,7 +280,7 @@ export class SignerSupervisor {
       return this.#restartLater((error as Error).message);
     }
     if (answer === null || !('loaded' in answer)) return;
-    this.#backoffMs = MIN_RESTART_BACKOFF_MS;
+    this.#exitCount = 0;
     this.#missing.clear();
     for (const [index, loaded] of answer.loaded.entries()) {
       const [key, used] = itemAt(keys, index);
@@ -324,10 +324,11 @@ export class SignerSupervisor {
     this.#exitCause = cause;
     clearTimeout(this.#timer);
     const { number, keyKind, log } = this.#options;
-    const fields = { process: number, key: keyKind, exit_cause: cause, pause_ms: this.#backoffMs };
+    this.#exitCount += 1;
+    const pauseMs = backoffMs(this.#exitCount, RESTART_BACKOFF);
+    const fields = { process: number, key: keyKind, exit_cause: cause, pause_ms: pauseMs };
     log.warn(fields, 'the signer process exited and is restarted');
-    this.#timer = setTimeout(() => void this.#begin(), this.#backoffMs);
-    this.#backoffMs = Math.min(this.#backoffMs * 2, MAX_RESTART_BACKOFF_MS);
+    this.#timer = setTimeout(() => void this.#begin(), pauseMs);
   }
 
   /** Tells of a key that clients may still ask for, and get no signature with. */
