@@ -56,8 +56,7 @@ export async function evaluateRubrics(
   for (const file of files) {
     const path = join(folder, file);
     try {
-      const rubric = await compileRubric(await readRubric(path));
-      const result = rubric.evaluate(crJson);
+      const result = await evaluateRubric(await readRubric(path), crJson);
       characters += JSON.stringify(result).length;
       if (characters > MAX_RESULT_CHARACTERS) throw new Error(`results have over ${MAX_RESULT_CHARACTERS} characters`);
       results.push(result);
@@ -90,13 +89,8 @@ const MAX_TEMPLATE_CHARACTERS = MAX_TEXT_CHARACTERS * '{{matches}}'.length;
 /** The arguments of a named expression, which its body reads as `$args[0]` and so on. */
 const ARGUMENTS = '$args';
 
-/** A rubric that is ready to be evaluated. */
-interface CompiledRubric {
-  evaluate(crJson: unknown): RubricResult;
-}
-
-/** Compiles a rubric. Throws an Error of the library where one of its named expressions is malformed. */
-async function compileRubric(rubric: Rubric): Promise<CompiledRubric> {
+/** Evaluates a rubric. Throws an Error of the library where one of its named expressions is malformed. */
+async function evaluateRubric(rubric: Rubric, crJson: unknown): Promise<RubricResult> {
   const { default: JsonFormula } = await import('@adobe/json-formula');
   const { expressions } = rubric;
   const variables = { ...rubric.variables, [ARGUMENTS]: [] as unknown[] };
@@ -107,9 +101,9 @@ async function compileRubric(rubric: Rubric): Promise<CompiledRubric> {
   const engine = new JsonFormula(functions);
   const globals = [...Object.keys(variables), ...Object.keys(expressions)];
   for (const [name, body] of Object.entries(expressions)) bodies.set(name, engine.compile(body.trim(), globals));
-  const search = (expression: string, data: unknown): unknown =>
-    engine.run(engine.compile(expression.trim(), globals), data, LANGUAGE, { ...variables });
-  return { evaluate: (crJson) => evaluate(rubric, (expression) => search(expression, crJson)) };
+  const search = (expression: string): unknown =>
+    engine.run(engine.compile(expression.trim(), globals), crJson, LANGUAGE, { ...variables });
+  return resultsOf(rubric, search);
 }
 
 /** Makes a function of a named expression: its arguments are a global while its body is evaluated. */
@@ -134,7 +128,7 @@ function arityOf(name: string, expressions: Readonly<Record<string, string>>): n
   return Math.max(/\$args\b/.test(expressions[name] ?? '') ? 1 : 0, ...read);
 }
 
-function evaluate({ file, metadata, statements }: Rubric, search: (expression: string) => unknown): RubricResult {
+function resultsOf({ file, metadata, statements }: Rubric, search: (expression: string) => unknown): RubricResult {
   const counts = { true: 0, false: 0, warn: 0, error: 0 };
   const results = statements.map((statement) => {
     const result = resultOf(statement, search);

@@ -90,7 +90,8 @@ function problemOfEnd(endsAt: string): string | null {
   return isEnding ? `the last response ended on ${endsAt}` : null;
 }
 
-const NOT_ASKED: HeldStatus = { status: 'none', problem: 'the responder has not answered yet' };
+/** The status of a certificate whose responder has not answered. */
+export const NOT_ASKED: HeldStatus = { status: 'none', problem: 'the responder has not answered yet' };
 
 /** Those of a deployment that staples none. */
 export const NO_STAPLES = new Staples({ isRequired: false, certificates: {} });
