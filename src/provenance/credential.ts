@@ -32,7 +32,6 @@ export class Credential {
   #current: CredentialDescription | null = null;
   #away: AppError | null = null;
   #isClosed = false;
-  #usedState = '';
   #watch: FileWatch | undefined;
   #retry: NodeJS.Timeout | undefined;
 
@@ -65,7 +64,7 @@ export class Credential {
 
   /** Tells whether it is to be loaded, for a state of its files: it is away, or they were changed. */
   isStale(state: string): boolean {
-    return this.#current === null || state !== this.#usedState;
+    return this.#current === null || state !== this.#watch?.usedState;
   }
 
   /** Returns a text that differs when one of its files was changed, replaced, added or removed. */
@@ -94,17 +93,11 @@ export class Credential {
 
   /** Looks for changes of its files from the state in which they were loaded, in place of a watch before. */
   watchFrom(usedState: string): void {
-    this.#usedState = usedState;
     this.#watch?.close();
     this.#watch = new FileWatch({
       stateOf: () => this.stateOfFiles(),
       usedState,
-      reload: async () => {
-        const state = await this.stateOfFiles();
-        const isRenewed = await this.#renewal.renew(this);
-        if (isRenewed) this.#usedState = state;
-        return isRenewed;
-      },
+      reload: () => this.#renewal.renew(this),
       refused: (error) => this.#renewal.refused(this, error),
       maxAttempts: MAX_RENEWAL_ATTEMPTS,
       pollIntervalMs: this.#renewal.pollIntervalMs,
