@@ -24,25 +24,21 @@ export async function openHttpKey(settings: SettingsOf<'http'>): Promise<DeviceK
     certificatePath: settings.client_certificate_path,
     keyPath: settings.client_key_path,
   });
-  return new HttpKey(settings, { server, url, device });
-}
-
-interface Way {
-  readonly server: JsonServer;
-  readonly url: URL;
-  readonly device: string;
+  return new HttpKey(settings, server, url, device);
 }
 
 class HttpKey implements DeviceKey {
   readonly key: string;
   readonly device: string;
-  readonly #way: Way;
+  readonly #server: JsonServer;
+  readonly #url: URL;
   readonly #tokenPath: string | undefined;
 
-  constructor({ key, token_path }: SettingsOf<'http'>, way: Way) {
+  constructor({ key, token_path }: SettingsOf<'http'>, server: JsonServer, url: URL, device: string) {
     this.key = key;
-    this.device = way.device;
-    this.#way = way;
+    this.device = device;
+    this.#server = server;
+    this.#url = url;
     this.#tokenPath = token_path;
   }
 
@@ -60,15 +56,14 @@ class HttpKey implements DeviceKey {
   }
 
   close(): Promise<void> {
-    return this.#way.server.close();
+    return this.#server.close();
   }
 
   async #ask(fields: object, signal: AbortSignal): Promise<unknown> {
-    const { server, url } = this.#way;
     // Read for each request, so that a renewed token is used.
     const headers =
       this.#tokenPath === undefined ? {} : { authorization: `Bearer ${await readCredential(this.#tokenPath)}` };
     const body = { ...fields, key: this.key };
-    return server.send({ method: 'POST', url, headers, body, key: this.key }, signal);
+    return this.#server.send({ method: 'POST', url: this.#url, headers, body, key: this.key }, signal);
   }
 }
