@@ -6,13 +6,8 @@ import { readSignableFile } from '#formats/formats.ts';
 import { isManifestOf } from '#provenance/instance-id.ts';
 import type { DescribedFile } from './describe-ingredient.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from './operation.ts';
+import type { SidecarOutputs } from './output-names.ts';
 import { readBack } from './read-back.ts';
-
-/** Destinations of an input that gets a sidecar; `copy` is null where the sidecar is the only output. */
-export interface SidecarDestinations {
-  readonly copy: string | null;
-  readonly sidecar: string;
-}
 
 /** Larger files are no sidecars of this service. */
 const MAX_SIDECAR_BYTES = 64 * 1024 * 1024;
@@ -38,9 +33,9 @@ export async function earlierOutput(
   });
 }
 
-/** Returns the sidecar of an earlier run, and its copy where there is one, as `earlierOutput` does. */
+/** Returns the sidecar of an earlier run by the destinations of an input, and its copy where there is one, as `earlierOutput` does. */
 export async function earlierSidecar(
-  { copy, sidecar }: SidecarDestinations,
+  { copy, sidecar }: SidecarOutputs,
   { source: signed, layout: { mediaType } }: DescribedFile,
   work: InputWork,
   context: InputContext,

@@ -19,26 +19,20 @@ import { type ManifestDraft, signAgainIfLarger } from '#provenance/manifest-auth
 import { assetReadingOf } from '#provenance/official-reader.ts';
 import { stillMediaType } from '#provenance/still-media-type.ts';
 import { type DescribedFile, elsewhereWarnings } from '../describe-ingredient.ts';
-import { earlierSidecar, type SidecarDestinations } from '../earlier-output.ts';
+import { earlierSidecar } from '../earlier-output.ts';
 import { draftManifest } from '../ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from '../operation.ts';
-import { sidecarLeaves } from '../output-names.ts';
+import { type SidecarOutputs, sidecarLeaves } from '../output-names.ts';
 import { readBack } from '../read-back.ts';
 
 /** The media type of bytes that tell nothing about themselves (RFC 2046 §4.5.1). */
 const ANY_BYTES = 'application/octet-stream';
 
-/** The staged outputs for them. */
-interface Staged {
-  readonly copy: ByteSink | null;
-  readonly sidecar: ByteSink;
-}
-
 /** A file that is signed with a sidecar, and the manifest that lacks only its hard binding. */
 interface SidecarSigning {
   readonly file: DescribedFile;
   readonly draft: ManifestDraft;
-  readonly destinations: SidecarDestinations;
+  readonly destinations: SidecarOutputs;
 }
 
 /**
@@ -112,7 +106,7 @@ async function reserveDestinations(
   { output, params }: InputWork,
   context: InputContext,
   { outputs }: OperationServices,
-): Promise<SidecarDestinations> {
+): Promise<SidecarOutputs> {
   const leaves = sidecarLeaves(name, outputs.namingOf(output), (params as C2paParams).copy_source);
   const copy = leaves.copy === null ? null : outputs.destinationOf(output, leaves.copy);
   const sidecar = outputs.destinationOf(output, leaves.sidecar);
@@ -133,7 +127,7 @@ async function bindingOf(source: ByteSource, copy: ByteSink | null, context: Inp
   return binding(digests);
 }
 
-async function sealBoth({ copy, sidecar }: Staged, context: InputContext): Promise<void> {
+async function sealBoth({ copy, sidecar }: SidecarOutputs<ByteSink>, context: InputContext): Promise<void> {
   await copy?.seal(context.signal);
   await sidecar.seal(context.signal);
   context.reached('sealed');
@@ -142,7 +136,7 @@ async function sealBoth({ copy, sidecar }: Staged, context: InputContext): Promi
 /** Has the official reader validate the staged sidecar with the staged copy, or with the source where there is none. */
 async function readBothBack(
   { source, layout }: DescribedFile,
-  { copy, sidecar }: Staged,
+  { copy, sidecar }: SidecarOutputs<ByteSink>,
   context: InputContext,
   { outputChecker: checker }: OperationServices,
 ): Promise<void> {
@@ -165,7 +159,7 @@ function isOtherFile(error: unknown): boolean {
   return codes.includes('assertion.dataHash.mismatch');
 }
 
-async function commitBoth({ copy, sidecar }: Staged, signal: AbortSignal): Promise<void> {
+async function commitBoth({ copy, sidecar }: SidecarOutputs<ByteSink>, signal: AbortSignal): Promise<void> {
   if (copy === null) return await sidecar.commit(signal);
   if (sidecar.commitAfter !== undefined) return await sidecar.commitAfter(copy, signal);
   await copy.commit(signal);
