@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { z } from 'zod';
 
@@ -77,26 +77,14 @@ async function readText(path: string): Promise<string> {
     const before = await file.stat({ bigint: true });
     if (!before.isFile()) throw new Error('it is no regular file');
     if (before.size > MAX_RUBRIC_BYTES) throw new Error(`it has more than ${MAX_RUBRIC_BYTES} bytes`);
-    const text = await readBytes(file, Number(before.size));
+    const text = await file.readFile('utf8');
     const after = await file.stat({ bigint: true });
     const isSame = before.size === after.size && before.mtimeNs === after.mtimeNs && before.ctimeNs === after.ctimeNs;
     if (!isSame) throw new Error('it was changed while it was read');
-    return text.toString('utf8');
+    return text;
   } finally {
     await file.close();
   }
-}
-
-/** Reads up to a number of bytes: what grows meanwhile is not followed. */
-async function readBytes(file: FileHandle, sizeBytes: number): Promise<Buffer> {
-  const bytes = Buffer.alloc(sizeBytes);
-  let length = 0;
-  while (length < sizeBytes) {
-    const { bytesRead } = await file.read(bytes, length, sizeBytes - length, length);
-    if (bytesRead === 0) break;
-    length += bytesRead;
-  }
-  return bytes.subarray(0, length);
 }
 
 /**
