@@ -270,19 +270,17 @@ export class SignerSupervisor {
     try {
       const child = this.#launch();
       for (const client of this.#clients.values()) client.told = client.allowed ?? [];
-      const order = {
-        clients: Array.from(this.#clients, ([clientId, client]) => stateOf(clientId, client)),
-        keys: keys.map(([key, used]) => this.#orderOf(used.settings, { ...used, key }, null)),
-      };
-      answer = await this.#asks.run(() => child.ask({ type: 'start', order }, START));
+      const clients = Array.from(this.#clients, ([clientId, client]) => stateOf(clientId, client));
+      const orders = keys.map(([key, used]) => this.#orderOf(used.settings, { ...used, key }, null));
+      answer = await this.#asks.run(() => child.ask({ type: 'start', clients, keys: orders }, START));
     } catch (error) {
       // The system gives no process now, for want of memory or descriptors.
       return this.#restartLater((error as Error).message);
     }
-    if (answer === null || !('loaded' in answer)) return;
+    if (answer === null) return;
     this.#exitCount = 0;
     this.#missing.clear();
-    for (const [index, loaded] of answer.loaded.entries()) {
+    for (const [index, loaded] of answer.entries()) {
       const [key, used] = itemAt(keys, index);
       if ('error' in loaded) this.#missing.add(key);
       this.#tellOfLostKey(loaded, used);
@@ -301,7 +299,7 @@ export class SignerSupervisor {
       const child = this.#child;
       return child?.isAlive === true ? await child.ask({ type: 'load', key }, START) : null;
     });
-    return answer === null || !('loaded' in answer) ? null : itemAt(answer.loaded, 0);
+    return answer && itemAt(answer, 0);
   }
 
   /** Loads keys again that a restarted process could not load: a device may be away, and other keys are served meanwhile. */

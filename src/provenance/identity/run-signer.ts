@@ -13,7 +13,6 @@ import {
   receiveFrames,
   type SignerAnswer,
   type SignerClientState,
-  type SignerOrder,
   STATUS,
   sendFrame,
   type ToSigner,
@@ -41,18 +40,18 @@ const clients = new Map<number, Client>();
 let isServing = false;
 
 serveParent(async (message: ToSigner, channel) => {
-  if (message.type === 'start') answerService({ loaded: await start(message.order) });
-  else if (message.type === 'load') answerService({ loaded: [await load(message.key)] });
+  if (message.type === 'start') answerService(await start(message));
+  else if (message.type === 'load') answerService([await load(message.key)]);
   else if (message.type === 'keep') await keep(message.keys);
-  else if (message.type === 'ping') answerService({ pong: true });
+  else if (message.type === 'ping') answerService([]);
   else if (message.type === 'allow') allow(message.client);
   else if (message.type === 'decide') decide(message.client, message.isRunning);
   else if (channel !== undefined) welcome(message.client, channel);
 });
 
-async function start(order: SignerOrder): Promise<LoadAnswer[]> {
-  for (const [index, client] of order.clients.entries()) welcome(client, inheritedChannel(index));
-  const loaded = await Promise.all(order.keys.map(load));
+async function start({ clients: inherited, keys }: ToSigner & { readonly type: 'start' }): Promise<LoadAnswer[]> {
+  for (const [index, client] of inherited.entries()) welcome(client, inheritedChannel(index));
+  const loaded = await Promise.all(keys.map(load));
   isServing = true;
   for (const [clientId, client] of clients) serve(clientId, client);
   return loaded;
