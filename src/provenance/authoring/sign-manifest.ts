@@ -7,8 +7,13 @@ import { type Signer, signatureReserveBytes } from '../signer.ts';
 import { NO_STAPLES, type StapleSource, stapleResponse } from '../staples.ts';
 import { identityAssertionOf } from './identity-assertion.ts';
 import { smallestDefinition } from './manifest-definition.ts';
-import { MAX_TIME_STAMP_BYTES } from './time-stamp-relay.ts';
-import { NO_TIME_STAMP, type SignedManifest, type TimeStampSpace, type TimeStamps } from './time-stamps.ts';
+import {
+  MAX_TIME_STAMP_BYTES,
+  NO_TIME_STAMP,
+  type SignedManifest,
+  type TimeStampSpace,
+  type TimeStamps,
+} from './time-stamps.ts';
 
 /** The parts that a signature is made with. */
 export interface Signature {
