@@ -2,9 +2,8 @@ import { createPublicKey, hash, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import { algorithmName } from '../../algorithm-name.ts';
 import { hashOf } from '../key-signer.ts';
-import { readCredential } from './credential-file.ts';
 import type { DeviceAlgorithm, DeviceKey, SettingsOf } from './device-key.ts';
-import { connectJsonServer, type JsonServer, readAnswer } from './json-exchange.ts';
+import { connectJsonServer, type JsonServer, readAnswer, readCredential } from './json-exchange.ts';
 
 // The client of our own protocol (docs/signers.md).
 

@@ -2,9 +2,8 @@ import { createPublicKey, hash, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import { AppError } from '#errors/app-error.ts';
 import { hashOf } from '../key-signer.ts';
-import { readCredential } from './credential-file.ts';
 import type { DeviceAlgorithm, DeviceContext, DeviceKey, SettingsOf } from './device-key.ts';
-import { connectJsonServer, type JsonRequest, type JsonServer, readAnswer } from './json-exchange.ts';
+import { connectJsonServer, type JsonRequest, type JsonServer, readAnswer, readCredential } from './json-exchange.ts';
 
 // A key of the transit engine, which OpenBao has, too: https://developer.hashicorp.com/vault/api-docs/secret/transit
 
