@@ -12,11 +12,16 @@ import { AppError } from '#errors/app-error.ts';
 import { valueAt } from '#errors/assert.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import type { Log } from '#telemetry/logger.ts';
-import { checkCredential, hasEnded, logCredential, warnOfOutputs } from './check-identity.ts';
-import { Credential } from './credential.ts';
-import { idOf, isDevice, partsOf, requireOwnKeys, useOf } from './credential-uses.ts';
+import {
+  checkCredential,
+  hasEnded,
+  logCredential,
+  type UsedCredential,
+  warnOfOutputs,
+  watchExpiry,
+} from './check-identity.ts';
+import { Credential, idOf, isDevice, partsOf, requireOwnKeys, useOf } from './credential.ts';
 import { forgetRefusedPins } from './identity/signers/pin-attempts.ts';
-import { type UsedCredential, watchExpiry } from './identity-expiry.ts';
 import { requireResponder } from './revocation/responder-of.ts';
 import { StapleStore } from './revocation/staple-store.ts';
 import { SignerSupervisor, type SigningProcess } from './signer-supervisor.ts';
