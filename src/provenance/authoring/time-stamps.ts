@@ -5,7 +5,13 @@ import http, { type IncomingMessage } from 'node:http';
 import { AppError } from '#errors/app-error.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import { callRecorder } from '#telemetry/run-report.ts';
-import { authorityProblem, type BoundedAnswer, postBounded, readBounded } from '../bounded-post.ts';
+import {
+  authorityProblem,
+  type BoundedAnswer,
+  type BoundedRequest,
+  postBounded,
+  readBounded,
+} from '../bounded-post.ts';
 
 /** The RFC 3161 time-stamp authorities that signatures get their time from. */
 export interface TimeStampSettings {
@@ -126,13 +132,8 @@ export class TimeStamps {
   }
 }
 
-/** An RFC 3161 time-stamp authority. */
-interface TimeStampAuthority {
-  /** May hold credentials: never shown whole. */
-  readonly url: string;
-  /** Limits the time of one time-stamp. */
-  readonly timeoutMs: number;
-}
+/** An RFC 3161 time-stamp authority, and the limit of the time of one time-stamp. */
+type TimeStampAuthority = Pick<BoundedRequest, 'url' | 'timeoutMs'>;
 
 /** Limits an answer: a token with the certificates of its signer. Those of public authorities have 3 to 7 kB. */
 export const MAX_TIME_STAMP_BYTES = 32 * 1024;
