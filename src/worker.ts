@@ -10,18 +10,13 @@ import { operationNamed } from '#operations/registry.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
 import { OutputRouter } from '#outputs/output-sink.ts';
 import { S3Sink } from '#outputs/s3-sink.ts';
-import { createFragmentReader } from '#provenance/fragment-reader.ts';
 import { createManifestAuthor } from '#provenance/manifest-author.ts';
-import { createOutputChecker } from '#provenance/official-reader.ts';
+import { createFragmentReader, createOutputChecker } from '#provenance/official-reader.ts';
 import { type InputRunner, runInputWorker, type WorkerParts } from '#workers/input-worker.ts';
 
 /** Creates the inputs, outputs and authors that operations use, by the configuration. */
 function openModules(config: Config, { signers, trust, staples }: WorkerParts): OperationServices {
   const { verify_outputs: verify, tsa_timeout_ms: timeoutMs, tsa_required: isRequired } = config.signing;
-  const known = () => {
-    assert(signers !== null, 'workers that sign are started with signers');
-    return signers;
-  };
   return {
     inputs: createInputResolver(config, configFile(), async (...folder) => {
       // Most workers read no folder over HTTP.
@@ -30,11 +25,10 @@ function openModules(config: Config, { signers, trust, staples }: WorkerParts): 
     }),
     outputs: openOutputs(config),
     author: createManifestAuthor({
-      signerOf: (identity) => known().signerOf(identity),
-      publisherOf: (identity) => known().publisherOf(identity),
-      timeStampsOf: (identity) => {
-        const urls = known().tsaUrlsOf(identity);
-        return urls.length === 0 ? null : { urls, timeoutMs, isRequired };
+      identityOf: (name) => {
+        assert(signers !== null, 'workers that sign are started with signers');
+        const { tsaUrls: urls, ...keys } = signers.identityOf(name);
+        return { ...keys, timeStamps: urls.length === 0 ? null : { urls, timeoutMs, isRequired } };
       },
       generator: { name: RELEASE.product, version: RELEASE.version },
       staples,

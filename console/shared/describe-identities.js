@@ -1,6 +1,6 @@
 // @ts-nocheck
 // Written by "npm run docs" from src/provenance/describe-identities.ts: change that.
-import { codeOf, cut, texts } from './describe-report.js';
+import { codeOf, cut, deltasIn, KINDS, texts } from './describe-report.js';
 
 // Identity assertions (CAWG Identity Assertion 1.2) vouch for an asset beside the signer of its manifest. Readers are made to
 // leave them alone where they judge the manifest: with them they call manifests less trusted, or invalid, that are in order
@@ -71,18 +71,15 @@ const UNREADABLE                   = { state: 'unverified', kind: 'other', roles
 
 /** A finding about an identity assertion. */
 
-const KINDS = ['failure', 'informational', 'success']         ;
 /** Findings about the bytes of the assertion: the reading of the manifest has them. */
 const OF_MANIFEST = /^(?:assertion|hashedURI)\./;
 
 function findingsOf(results                               )                    {
-  const ofIngredients = (results?.ingredientDeltas ?? []).map(({ validationDeltas }) => validationDeltas);
-  const all = [
-    ...KINDS.flatMap((kind) => (results?.activeManifest?.[kind] ?? []).map((finding) => ({ ...finding, kind }))),
-    ...ofIngredients.flatMap((findings) =>
-      KINDS.flatMap((kind) => (findings[kind] ?? []).map((finding) => ({ ...finding, kind, ingredient: true }))),
+  const all = [results?.activeManifest ?? {}, ...deltasIn(results)].flatMap((findings                   , index) =>
+    KINDS.flatMap((kind) =>
+      (findings[kind] ?? []).map((finding) => ({ ...finding, kind, ...(index > 0 && { ingredient: true }) })),
     ),
-  ];
+  );
   return all.filter(({ url, code }) => url?.split('/').at(-1)?.startsWith(IDENTITY_LABEL) && !OF_MANIFEST.test(code));
 }
 

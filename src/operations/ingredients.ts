@@ -9,6 +9,8 @@ import { type Warning, warning } from '#errors/warning.ts';
 import { readSignableFile } from '#formats/formats.ts';
 import type { OpeningContext } from '#inputs/input-opener.ts';
 import type { InputResolver } from '#inputs/input-resolver.ts';
+import { instanceIdOf } from '#provenance/instance-id.ts';
+import type { ManifestDraft } from '#provenance/manifest-author.ts';
 import {
   type Creation,
   fileIngredient,
@@ -17,8 +19,8 @@ import {
   type RecordedAction,
   type StatedAction,
 } from '#provenance/manifest-request.ts';
-import { describeIngredient, type UnassignedIngredient } from './describe-ingredient.ts';
-import type { InputWork, OperationServices } from './operation.ts';
+import { type DescribedFile, describeIngredient, type UnassignedIngredient } from './describe-ingredient.ts';
+import type { InputContext, InputWork, OperationServices } from './operation.ts';
 
 /** Parents in the `params` of a signing operation. */
 type ParentParams = Pick<C2paParams, 'parent' | 'parent_overrides'>;
@@ -192,6 +194,22 @@ export function manifestRequestOf(
     actions,
     allActionsIncluded: isComplete && isHistoryKnown,
   };
+}
+
+/** Drafts the manifest of a file: decides its ingredients, and has the SDK read them. Returns it with warnings. */
+export async function draftManifest(
+  file: DescribedFile,
+  title: string,
+  work: InputWork,
+  context: InputContext,
+  services: OperationServices,
+): Promise<{ readonly draft: ManifestDraft; readonly warnings: readonly Warning[] }> {
+  const given = await givenOrigin(work.params as C2paParams | undefined, work.inputIndex, services, context);
+  const ingredients = assignRoles(await describeIngredient(file, context), given);
+  const request = manifestRequestOf(ingredients, work, services.manifestDefaults);
+  const described = { title, mediaType: file.layout.mediaType, instanceId: instanceIdOf(work) };
+  const draft = await services.author.draft({ ...described, ...request }, context.signal);
+  return { draft, warnings: [...ingredients.warnings, ...draft.warnings] };
 }
 
 /** Translates an action of the request into the terms of C2PA. */

@@ -10,9 +10,8 @@ import type { InputSize } from '#inputs/input-opener.ts';
 import type { InputResolver } from '#inputs/input-resolver.ts';
 import type { OutputSink } from '#outputs/output-sink.ts';
 import type { AssertionChecker } from '#provenance/assertion-checker.ts';
-import type { FragmentReader } from '#provenance/fragment-reader.ts';
 import type { ManifestAuthor } from '#provenance/manifest-author.ts';
-import type { OutputChecker } from '#provenance/official-reader.ts';
+import type { FragmentReader, OutputChecker } from '#provenance/official-reader.ts';
 import type { TrustSource } from '#provenance/trust-lists.ts';
 
 export type { OperationName } from '#contract/job.ts';

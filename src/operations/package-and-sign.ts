@@ -13,9 +13,9 @@ import type { SigningTask } from '#publications/signing-task.ts';
 import { givenOrigin } from './ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from './operation.ts';
 import { growthOf, publicationFoundWarning, unsignedFragments } from './packaging/existing-tracks.ts';
-import { includedFiles } from './packaging/included-files.ts';
 import {
   contextInScratch,
+  includedFiles,
   makePublication,
   type PackagingTask,
   planPublication,

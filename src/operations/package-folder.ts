@@ -10,10 +10,10 @@ import { copyFile } from '#publications/copy-files.ts';
 import { NO_PATTERNS } from '#publications/find-publication.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from './operation.ts';
 import { growthOf, publicationFoundWarning } from './packaging/existing-tracks.ts';
-import { includedFiles } from './packaging/included-files.ts';
 import {
   type CarryTask,
   contextInScratch,
+  includedFiles,
   makePublication,
   type PackagingTask,
   planPublication,

@@ -11,6 +11,7 @@ import { itemAt } from '#errors/assert.ts';
 import { AUDIO_EXTENSIONS, AUDIO_ONLY_EXTENSIONS, VIDEO_EXTENSIONS } from '#formats/formats.ts';
 import { findRubrics } from '#provenance/rubrics.ts';
 import type { InputOutcome, Operation, OperationName, RequestContext, VerificationOutcome } from './operation.ts';
+import { reportLeaf } from './output-names.ts';
 import {
   folderLeaf,
   isFolder,
@@ -23,7 +24,6 @@ import {
   validateSigning,
   validateTracks,
 } from './validation/validate-request.ts';
-import { reportLeaf } from './verification/report-leaf.ts';
 
 // The service process validates requests by these definitions, and runs nothing. The work of an operation is therefore
 // imported by `run`, in a worker, when the first input of the operation comes.

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { ByteSink } from '#bytes/byte-sink.ts';
 import { executePlan, fillHole } from '#bytes/execute-plan.ts';
 import { pinnedCopyOf } from '#bytes/local-copies.ts';
@@ -10,12 +10,10 @@ import { AppError } from '#errors/app-error.ts';
 import type { MediaLayout } from '#formats/format-handler.ts';
 import { AUDIO_EXTENSIONS, AUDIO_ONLY_EXTENSIONS, readSignableFile, type SignableFile } from '#formats/formats.ts';
 import { outputLeaf } from '#outputs/output-path.ts';
-import { instanceIdOf } from '#provenance/instance-id.ts';
 import { type ManifestDraft, signAgainIfLarger } from '#provenance/manifest-author.ts';
 import type { OutputChecker } from '#provenance/official-reader.ts';
-import { describeIngredient } from './describe-ingredient.ts';
 import { earlierOutput } from './earlier-output.ts';
-import { assignRoles, givenOrigin, manifestRequestOf } from './ingredients.ts';
+import { draftManifest } from './ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from './operation.ts';
 import { readBack } from './read-back.ts';
 import { signSidecar } from './sidecar/sign-sidecar.ts';
@@ -58,7 +56,6 @@ async function signIdentified(
   context: InputContext,
   services: OperationServices,
 ): Promise<InputOutcome> {
-  const { signal } = context;
   const { leaf, warnings } = outputLeaf(
     opened.source.name,
     opened.layout.extensions,
@@ -69,29 +66,11 @@ async function signIdentified(
   context.reached('resolved');
 
   const file = await pinIfSigned(opened, context);
-  const { layout } = file;
-  const params = work.params as C2paParams | undefined;
-  const given = await givenOrigin(params, work.inputIndex, services, context);
-  const ingredients = assignRoles(await describeIngredient(file, context), given);
-  const request = manifestRequestOf(ingredients, work, services.manifestDefaults);
-  const described = { title: leaf, mediaType: layout.mediaType, instanceId: instanceIdOf(work) };
-  const draft = await services.author.draft({ ...described, ...request }, signal);
-  const earlier = await earlierOutput(destination, work, context, services);
-  const written =
-    earlier === null
-      ? await signAgainIfLarger(() => writeSigned(file, draft, destination, work, context, services))
-      : { ...earlier, warnings: [] };
-  return {
-    outputPath: written.outputPath,
-    warnings: [
-      ...warnings,
-      ...(layout.warnings ?? []),
-      ...ingredients.warnings,
-      ...draft.warnings,
-      ...written.warnings,
-    ],
-    manifestDigest: written.manifestDigest,
-  };
+  const { draft, warnings: found } = await draftManifest(file, leaf, work, context, services);
+  const outcome =
+    (await earlierOutput(destination, work, context, services)) ??
+    (await signAgainIfLarger(() => writeSigned(file, draft, destination, work, context, services)));
+  return { ...outcome, warnings: [...warnings, ...(file.layout.warnings ?? []), ...found, ...outcome.warnings] };
 }
 
 /** Plans the output, writes and signs it, has it read back and commits it. Discards it when anything fails. */
@@ -102,7 +81,7 @@ async function writeSigned(
   work: InputWork,
   context: InputContext,
   services: OperationServices,
-): Promise<Required<Omit<InputOutcome, 'sidecarPath'>>> {
+): Promise<InputOutcome> {
   const { signal } = context;
   const manifestSizeBytes = await draft.measure([format.placeholderBinding(layout)], signal);
   const { plan, binding } = format.planEmbedding(layout, manifestSizeBytes);
@@ -118,7 +97,7 @@ async function writeSigned(
     context.reached('copied');
     const { manifest, warnings } = await context.awaitSignature(() => draft.sign([binding(digests)], signal));
     await fillHole(plan, sink, manifest, signal);
-    const manifestDigest = createHash('sha256').update(manifest).digest('hex');
+    const manifestDigest = hash('sha256', manifest);
     context.reached('signed');
     await sealAndReadBack(sink, services.outputChecker, layout.mediaType, totalBytes, context);
     // The manifest states that the signed source was valid: it must not have changed until the output is committed.

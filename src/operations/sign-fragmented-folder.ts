@@ -102,7 +102,7 @@ export async function publicationOrigin(
 }
 
 /** Origin and destination of a publication that is signed. */
-interface InputSigning {
+export interface InputSigning {
   readonly ingredients: Ingredients;
   /** Actions on the parent before it was signed. */
   readonly actions: readonly RecordedAction[];

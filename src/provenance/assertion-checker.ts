@@ -64,7 +64,7 @@ export function createAssertionChecker({
     async checkAssertions(assertions, signal, actions = []) {
       signal.throwIfAborted();
       if (assertions.length === 0 && actions.length === 0) return;
-      const { sizesBytes } = requireFitAssertions(assertions);
+      const sizesBytes = requireFitAssertions(assertions);
       requireFitActions(actions, assertions);
       const batched = batchAssertions({ assertions, actions }, sizesBytes);
       await scheduler.run(new AssertionCheck(batched, budgets), signal);

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { isSystemError, problemOf } from '#errors/system-problem.ts';
 
 /** A request to an authority of certificates or time-stamps. */
-interface BoundedRequest {
+export interface BoundedRequest {
   /** May hold credentials: never shown whole. */
   readonly url: string;
   readonly body: Buffer;

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { AppError } from '#errors/app-error.ts';
 import { decodeCbor, type JumbfBox, onlyCbor, parseJumbf } from './jumbf.ts';
@@ -36,12 +36,7 @@ interface ExceededLimit {
 }
 
 type Costs = Record<keyof typeof CHAIN_LIMITS, number>;
-const MEASURES = [
-  'depth',
-  'validations',
-  'validatedBytes',
-  'assertionPairs',
-] as const satisfies readonly (keyof Costs)[];
+const MEASURES = Object.keys(CHAIN_LIMITS) as (keyof Costs)[];
 
 /** The limits of one output, shared by its ingredients, which are admitted one after the other. */
 export class ChainAllowance {
@@ -57,7 +52,7 @@ export class ChainAllowance {
     const graph = readStoreGraph(store);
     const { activeDigest } = graph;
     if (this.#admitted.has(activeDigest)) return { exceeded: null, activeDigest };
-    const costs = this.#with(costsOf(graph, graph.active, new Map()));
+    const costs = withIngredient(this.#spent, costsOf(graph, graph.active, new Map()));
     for (const measure of MEASURES) {
       const [value, limit] = [costs[measure], CHAIN_LIMITS[measure]];
       if (value > limit) return { exceeded: { measure, value, limit }, activeDigest };
@@ -65,15 +60,6 @@ export class ChainAllowance {
     this.#spent = costs;
     this.#admitted.add(activeDigest);
     return { exceeded: null, activeDigest };
-  }
-
-  #with(costs: Costs): Costs {
-    return {
-      depth: Math.max(this.#spent.depth, 1 + costs.depth),
-      validations: this.#spent.validations + costs.validations,
-      validatedBytes: this.#spent.validatedBytes + costs.validatedBytes,
-      assertionPairs: this.#spent.assertionPairs + costs.assertionPairs,
-    };
   }
 }
 
@@ -112,16 +98,20 @@ function costsOf({ manifests }: Pick<StoreGraph, 'manifests'>, label: string, kn
   if (before !== undefined) return before;
   known.set(label, null);
   const { sizeBytes = 0, assertionCount = 0, ingredients = [] } = manifests.get(label) ?? {};
-  const costs: Costs = { depth: 1, validations: 1, validatedBytes: sizeBytes, assertionPairs: assertionCount ** 2 };
-  for (const ingredient of ingredients) {
-    const added = costsOf({ manifests }, ingredient, known);
-    costs.depth = Math.max(costs.depth, 1 + added.depth);
-    costs.validations = sum(costs.validations, added.validations);
-    costs.validatedBytes = sum(costs.validatedBytes, added.validatedBytes);
-    costs.assertionPairs = sum(costs.assertionPairs, added.assertionPairs);
-  }
+  const own: Costs = { depth: 1, validations: 1, validatedBytes: sizeBytes, assertionPairs: assertionCount ** 2 };
+  const costs = ingredients.map((each) => costsOf({ manifests }, each, known)).reduce(withIngredient, own);
   known.set(label, costs);
   return costs;
+}
+
+/** Returns the costs of a manifest that gets another ingredient. */
+function withIngredient(costs: Costs, added: Costs): Costs {
+  return {
+    depth: Math.max(costs.depth, 1 + added.depth),
+    validations: sum(costs.validations, added.validations),
+    validatedBytes: sum(costs.validatedBytes, added.validatedBytes),
+    assertionPairs: sum(costs.assertionPairs, added.assertionPairs),
+  };
 }
 
 function sum(first: number, second: number): number {
@@ -185,7 +175,7 @@ export function readStoreGraph(store: Uint8Array): StoreGraph {
       ingredients: [...ingredients, ...references.flatMap((ingredient) => referredManifests(ingredient, labels))],
     });
   }
-  const activeDigest = createHash('sha256').update(active.bytes).digest('hex');
+  const activeDigest = hash('sha256', active.bytes);
   return { manifests, active: active.label, activeDigest };
 }
 

@@ -1,7 +1,9 @@
+import { X509Certificate } from 'node:crypto';
 import { backoffMs } from '#concurrency/retry.ts';
 import { Semaphore } from '#concurrency/semaphore.ts';
-import { type CredentialSettings, filesOf } from '#config/identities.ts';
+import { type CredentialSettings, filesOf, type IdentitySettings } from '#config/identities.ts';
 import { AppError } from '#errors/app-error.ts';
+import type { CredentialUse } from './check-identity.ts';
 import { FileWatch, stateOfFile } from './file-watch.ts';
 import type { SignerSupervisor } from './signer-supervisor.ts';
 import type { CredentialDescription } from './signing-identity.ts';
@@ -32,7 +34,6 @@ export class Credential {
   #current: CredentialDescription | null = null;
   #away: AppError | null = null;
   #isClosed = false;
-  #usedState = '';
   #watch: FileWatch | undefined;
   #retry: NodeJS.Timeout | undefined;
 
@@ -65,7 +66,7 @@ export class Credential {
 
   /** Tells whether it is to be loaded, for a state of its files: it is away, or they were changed. */
   isStale(state: string): boolean {
-    return this.#current === null || state !== this.#usedState;
+    return this.#current === null || state !== this.#watch?.usedState;
   }
 
   /** Returns a text that differs when one of its files was changed, replaced, added or removed. */
@@ -94,17 +95,11 @@ export class Credential {
 
   /** Looks for changes of its files from the state in which they were loaded, in place of a watch before. */
   watchFrom(usedState: string): void {
-    this.#usedState = usedState;
     this.#watch?.close();
     this.#watch = new FileWatch({
       stateOf: () => this.stateOfFiles(),
       usedState,
-      reload: async () => {
-        const state = await this.stateOfFiles();
-        const isRenewed = await this.#renewal.renew(this);
-        if (isRenewed) this.#usedState = state;
-        return isRenewed;
-      },
+      reload: () => this.#renewal.renew(this),
       refused: (error) => this.#renewal.refused(this, error),
       maxAttempts: MAX_RENEWAL_ATTEMPTS,
       pollIntervalMs: this.#renewal.pollIntervalMs,
@@ -131,5 +126,52 @@ export class Credential {
       if (error instanceof AppError) this.#away = error;
     }
     if (this.#away !== null && !this.#isClosed) this.#retryLater(failures + 1);
+  }
+}
+
+// The identities of a configuration have a credential for claims, and one of their publisher; they may share them.
+
+/** Returns the settings of the credentials of an identity: that of claims, and that of its publisher. */
+export function partsOf({ publisher, ...claim }: IdentitySettings): readonly CredentialSettings[] {
+  return publisher === null ? [claim] : [claim, publisher];
+}
+
+/** Returns a text that is the same for equal settings. */
+export function idOf({ certificatePath, algorithm, signer }: CredentialSettings): string {
+  return JSON.stringify([certificatePath, algorithm, signer]);
+}
+
+/** Tells whether a key has a signer process of its own. */
+export function isDevice({ signer: { type } }: CredentialSettings): boolean {
+  return type !== 'pem' && type !== 'development';
+}
+
+/** Returns what identities use a credential for. */
+export function useOf({ settings: own }: Credential, settings: readonly IdentitySettings[]): CredentialUse {
+  const id = idOf(own);
+  const claims = settings.filter((identity) => idOf(identity) === id);
+  const users =
+    claims.length > 0 ? claims : settings.filter(({ publisher }) => publisher !== null && idOf(publisher) === id);
+  return { identity: users.map(({ name }) => name).join(', '), role: claims.length > 0 ? 'claim' : 'publisher' };
+}
+
+/** Throws `IDENTITY_INVALID` where a publisher has the key that claims of an identity are signed with. */
+export function requireOwnKeys(
+  settings: readonly IdentitySettings[],
+  credentials: ReadonlyMap<string, CredentialDescription | null>,
+): void {
+  const keyOf = (part: CredentialSettings): string | null => {
+    const [leaf] = credentials.get(idOf(part))?.certificateChain ?? [];
+    if (leaf === undefined) return null;
+    const { publicKey } = new X509Certificate(Buffer.from(leaf, 'base64'));
+    return publicKey.export({ type: 'spki', format: 'der' }).toString('base64');
+  };
+  const claims = new Map(settings.map((identity) => [keyOf(identity), identity.name]));
+  for (const { name, publisher } of settings) {
+    const key = publisher && keyOf(publisher);
+    const claim = key === null ? undefined : claims.get(key);
+    if (publisher === null || claim === undefined) continue;
+    const problem = `the publisher of the identity "${name}" has the key that claims of "${claim}" are signed with. Give it a key of its own`;
+    throw new AppError('IDENTITY_INVALID', { file: publisher.certificatePath, problems: [problem] });
   }
 }

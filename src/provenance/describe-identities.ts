@@ -1,6 +1,6 @@
 import type { ValidationCode, Verification, VerifiedIdentity } from '#contract/verification.ts';
-import { codeOf, cut, texts } from './describe-report.ts';
-import type { Finding, ManifestReport, ReportedManifest, ValidationResults } from './validation-report.ts';
+import { codeOf, cut, deltasIn, KINDS, texts } from './describe-report.ts';
+import type { Finding, Findings, ManifestReport, ReportedManifest, ValidationResults } from './validation-report.ts';
 
 // Identity assertions (CAWG Identity Assertion 1.2) vouch for an asset beside the signer of its manifest. Readers are made to
 // leave them alone where they judge the manifest: with them they call manifests less trusted, or invalid, that are in order
@@ -72,18 +72,15 @@ const UNREADABLE: VerifiedIdentity = { state: 'unverified', kind: 'other', roles
 /** A finding about an identity assertion. */
 type IdentityFinding = Finding & Pick<ValidationCode, 'kind' | 'ingredient'>;
 
-const KINDS = ['failure', 'informational', 'success'] as const;
 /** Findings about the bytes of the assertion: the reading of the manifest has them. */
 const OF_MANIFEST = /^(?:assertion|hashedURI)\./;
 
 function findingsOf(results: ValidationResults | undefined): IdentityFinding[] {
-  const ofIngredients = (results?.ingredientDeltas ?? []).map(({ validationDeltas }) => validationDeltas);
-  const all = [
-    ...KINDS.flatMap((kind) => (results?.activeManifest?.[kind] ?? []).map((finding) => ({ ...finding, kind }))),
-    ...ofIngredients.flatMap((findings) =>
-      KINDS.flatMap((kind) => (findings[kind] ?? []).map((finding) => ({ ...finding, kind, ingredient: true }))),
+  const all = [results?.activeManifest ?? {}, ...deltasIn(results)].flatMap((findings: Partial<Findings>, index) =>
+    KINDS.flatMap((kind) =>
+      (findings[kind] ?? []).map((finding) => ({ ...finding, kind, ...(index > 0 && { ingredient: true }) })),
     ),
-  ];
+  );
   return all.filter(({ url, code }) => url?.split('/').at(-1)?.startsWith(IDENTITY_LABEL) && !OF_MANIFEST.test(code));
 }
 

@@ -93,19 +93,22 @@ export function stateOf({ validation_results: results, validation_state: verdict
   return verdict === 'Trusted' ? 'trusted' : 'valid';
 }
 
-const KINDS = ['failure', 'informational', 'success'] as const;
+export const KINDS = ['failure', 'informational', 'success'] as const;
 
 /** Returns the codes of a validation, failures first, each once for the asset and once for its ingredients. */
 function codesOf(results: ValidationResults | undefined, limits: DescriptionLimits): ValidationCode[] {
-  const deltas = (results?.ingredientDeltas ?? []).map(({ validationDeltas }) => validationDeltas);
-  return KINDS.flatMap((kind) => [
-    ...grouped(results?.activeManifest?.[kind] ?? [], kind, limits),
-    ...grouped(
-      deltas.flatMap((findings: Partial<Findings>) => findings[kind] ?? []),
-      kind,
-      limits,
-    ).map((code) => ({ ...code, ingredient: true })),
-  ]);
+  return KINDS.flatMap((kind) => {
+    const ofIngredients = deltasIn(results).flatMap((findings) => findings[kind] ?? []);
+    return [
+      ...grouped(results?.activeManifest?.[kind] ?? [], kind, limits),
+      ...grouped(ofIngredients, kind, limits).map((code) => ({ ...code, ingredient: true })),
+    ];
+  });
+}
+
+/** Returns the findings about ingredients that their manifests did not record when they were added. */
+export function deltasIn(results: ValidationResults | undefined): Partial<Findings>[] {
+  return (results?.ingredientDeltas ?? []).map(({ validationDeltas }) => validationDeltas);
 }
 
 function grouped(
@@ -181,7 +184,7 @@ function signatureOf(
     ...(organization === DEVELOPMENT_ORGANIZATION && { development: true as const }),
   };
   if (time === undefined) return { signer };
-  const own = [results?.activeManifest, ...(results?.ingredientDeltas ?? []).map((delta) => delta.validationDeltas)]
+  const own = [results?.activeManifest, ...deltasIn(results)]
     .flatMap((findings) => findings?.success ?? [])
     .filter(({ url }) => url?.includes(`/${label}/`));
   const authority = own.flatMap(({ code, explanation }) =>

@@ -37,6 +37,11 @@ export class FileWatch {
     this.#polls = setInterval(() => void this.#poll(), options.pollIntervalMs ?? POLL_INTERVAL_MS).unref();
   }
 
+  /** The state of the files when they were last taken over. */
+  get usedState(): string {
+    return this.#usedState;
+  }
+
   close(): void {
     clearInterval(this.#polls);
   }

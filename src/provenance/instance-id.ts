@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { StagingKey } from '#bytes/staged-name.ts';
 import { decodeCbor, manifestIn, onlyCbor, onlyChild } from './jumbf.ts';
 
@@ -7,9 +7,9 @@ import { decodeCbor, manifestIn, onlyCbor, onlyChild } from './jumbf.ts';
  * input, so that a run recognizes the output of an earlier one whose result was lost.
  */
 export function instanceIdOf({ jobId, inputIndex }: Pick<StagingKey, 'jobId' | 'inputIndex'>): string {
-  const hash = createHash('sha256').update(`${jobId} ${inputIndex}`).digest('hex');
-  const parts = [hash.slice(0, 8), hash.slice(8, 12), `8${hash.slice(13, 16)}`, `8${hash.slice(17, 20)}`];
-  return `xmp:iid:${[...parts, hash.slice(20, 32)].join('-')}`;
+  const digest = hash('sha256', `${jobId} ${inputIndex}`);
+  const parts = [digest.slice(0, 8), digest.slice(8, 12), `8${digest.slice(13, 16)}`, `8${digest.slice(17, 20)}`];
+  return `xmp:iid:${[...parts, digest.slice(20, 32)].join('-')}`;
 }
 
 /** Tells whether the active manifest of a store is that of an input, by its identifier. */

@@ -27,7 +27,7 @@ import { ChainAllowance } from './chain-limits.ts';
 import type { IngredientSource, LateAssertion, ManifestRequest } from './manifest-request.ts';
 import type { ManifestDefinition } from './sdk/sdk.ts';
 import type { Signer } from './signer.ts';
-import { NO_STAPLE_SPACE, NO_STAPLES, type StapleSource } from './staples.ts';
+import { NO_STAPLES, type StapleSource } from './staples.ts';
 import type { TrustLists, TrustSource } from './trust-lists.ts';
 
 export type { SignedManifest, TimeStampSettings };
@@ -57,14 +57,16 @@ export interface ManifestDraft {
   sign(late: readonly LateAssertion[], signal: AbortSignal): Promise<SignedManifest>;
 }
 
-/** The signers, the time-stamp authorities, the name and the trust lists that an author makes manifests with. */
+/** An identity as manifests are signed with it. */
+interface AuthorIdentity extends Pick<Signature, 'signer' | 'publisher'> {
+  /** Null where its signatures get no time-stamps. */
+  readonly timeStamps: TimeStampSettings | null;
+}
+
+/** The identities, the name and the trust lists that an author makes manifests with. */
 interface ManifestAuthorParts {
-  /** Returns the signer of an identity, by its name. */
-  readonly signerOf: (identity: string) => Signer;
-  /** Returns the signer of an identity's publisher; null where it has none. */
-  readonly publisherOf: (identity: string) => Signer | null;
-  /** Returns the authorities of an identity, by its name; null where its signatures get no time-stamps. */
-  readonly timeStampsOf: (identity: string) => TimeStampSettings | null;
+  /** Returns an identity by its name. Called once for each. */
+  readonly identityOf: (name: string) => AuthorIdentity;
   /** OCSP responses to staple; none by default. */
   readonly staples?: StapleSource;
   readonly generator: ClaimGenerator;
@@ -88,30 +90,28 @@ export async function signAgainIfLarger<Result>(step: () => Promise<Result>): Pr
 /** Creates an author of manifests. */
 export function createManifestAuthor({
   generator,
-  signerOf,
-  publisherOf,
-  timeStampsOf,
+  identityOf,
   staples = { current: NO_STAPLES },
   trust,
 }: ManifestAuthorParts): ManifestAuthor {
-  const stamps = new Map<string, TimeStamps | null>();
   const measureSize = createSizeMeter();
-  /** Keeps what is known of the answers of an identity's authorities. */
-  const timeStampsFor = (identity: string): TimeStamps | null => {
-    const settings = timeStampsOf(identity);
-    const known = stamps.get(identity) ?? (settings && new TimeStamps(settings));
-    stamps.set(identity, known);
-    return known;
+  /** By the names of identities. `TimeStamps` knows the sizes of earlier answers. */
+  const signatures = new Map<string, Required<Signature>>();
+  const signatureOf = (name: string): Required<Signature> => {
+    const known = signatures.get(name);
+    if (known !== undefined) return known;
+    const { timeStamps, ...keys } = identityOf(name);
+    const signature = { ...keys, timeStamps: timeStamps && new TimeStamps(timeStamps), staples };
+    signatures.set(name, signature);
+    return signature;
   };
   return {
     async draft(request, signal) {
-      const { identity } = request;
-      const signer = signerOf(identity);
-      const publisher = publisherOf(identity);
+      const signature = signatureOf(request.identity);
+      const { signer, publisher } = signature;
       requireUnexpired(signer);
       if (publisher !== null) requireUnexpired(publisher);
       const ingredients = await readIngredients(request, signer, trust.current, signal);
-      const signature = { signer, publisher, timeStamps: timeStampsFor(identity), staples };
       return draftOf({ request, ingredients, generator }, signature, measureSize);
     },
   };
@@ -164,18 +164,18 @@ function draftOf(contents: ManifestContents, signature: Required<Signature>, mea
   const definition = defineManifest(contents, { now: new Date(), instanceId });
   let sizeBytes = 0;
   let space = NO_TIME_STAMP;
-  let stapleSpace = NO_STAPLE_SPACE;
+  let stapleBytes = 0;
   return {
     warnings: allOf(contents.ingredients).flatMap(({ warnings }) => warnings),
     async measure(placeholders, signal) {
       const plainBytes = await measureSize(contents, signature, placeholders, signal);
       if (space.problems.length === 0) space = await reserveTimeStamp(signature, signal);
-      stapleSpace = signature.staples.current.reserve(signature.signer);
-      sizeBytes = plainBytes + space.sizeBytes + stapleSpace.sizeBytes;
+      stapleBytes = signature.staples.current.reserve(signature.signer);
+      sizeBytes = plainBytes + space.sizeBytes + stapleBytes;
       return sizeBytes;
     },
     async sign(late, signal) {
-      const signed = await signWithIdentity(completeManifest(definition, late), signature, space, signal, stapleSpace);
+      const signed = await signWithIdentity(completeManifest(definition, late), signature, space, signal, stapleBytes);
       assert.equal(signed.manifest.length, sizeBytes, 'a manifest has the size that was measured');
       return signed;
     },

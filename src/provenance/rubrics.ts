@@ -1,11 +1,11 @@
-import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { constants } from 'node:fs';
+import { open, readdir } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import type { CustomFunction } from '@adobe/json-formula';
 import { z } from 'zod';
 import type { RubricResult } from '#contract/verification.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf } from '#errors/system-problem.ts';
-import { type Rubric, type RubricStatement, readRubric } from './rubrics/read-rubric.ts';
 
 const EXTENSION = /\.ya?ml$/i;
 /** Names of rubrics that an error lists. */
@@ -56,8 +56,7 @@ export async function evaluateRubrics(
   for (const file of files) {
     const path = join(folder, file);
     try {
-      const rubric = await compileRubric(await readRubric(path));
-      const result = rubric.evaluate(crJson);
+      const result = await evaluateRubric(await readRubric(path), crJson);
       characters += JSON.stringify(result).length;
       if (characters > MAX_RESULT_CHARACTERS) throw new Error(`results have over ${MAX_RESULT_CHARACTERS} characters`);
       results.push(result);
@@ -78,6 +77,99 @@ function unusable(path: string, cause: unknown): AppError {
   return new AppError('RUBRIC_UNUSABLE', { path, problem: text.replace(/\s+/g, ' ').slice(0, 300) }, { cause });
 }
 
+/** Size limit of a rubric; the official ones have up to 30 kB. */
+const MAX_RUBRIC_BYTES = 1024 * 1024;
+const MAX_STATEMENTS = 1000;
+/** A FIFO would be waited for. Links are followed: deployments mount files as links. */
+const OPEN_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
+
+/** A text in one language, or in several by their tags. */
+const reportText = z.union([z.string(), z.record(z.string(), z.union([z.string(), z.record(z.string(), z.string())]))]);
+
+const rubricHead = z.looseObject({
+  rubric_metadata: z.looseObject({ name: z.string().optional(), version: z.string().optional() }),
+  variables: z.record(z.string().startsWith('$'), z.unknown()).default({}),
+  expressions: z.record(z.string().startsWith('_'), z.string()).default({}),
+});
+
+const rubricStatement = z.looseObject({
+  id: z.string(),
+  expression: z.string(),
+  description: z.string().optional().catch(undefined),
+  failIfMatched: z.boolean().optional(),
+  warnIfMatched: z.boolean().optional(),
+  reportText: reportText.optional(),
+});
+type RubricStatement = z.infer<typeof rubricStatement>;
+/** The fields that only a statement with an expression has; others are headings, of which nothing is evaluated. */
+const EXPRESSION_FIELDS = ['expression', 'failIfMatched', 'warnIfMatched'] as const;
+
+/** A rubric of the format of C2PA's asset rubrics: expressions over crJSON, with a text for each result. */
+interface Rubric {
+  /** The name of its file. */
+  readonly file: string;
+  readonly metadata: z.infer<typeof rubricHead>['rubric_metadata'];
+  readonly variables: Readonly<Record<string, unknown>>;
+  readonly expressions: Readonly<Record<string, string>>;
+  /** At least one. */
+  readonly statements: readonly RubricStatement[];
+}
+
+/**
+ * Reads a rubric: a YAML file of several documents, first what it is and what it names, then lists of statements.
+ * Throws an Error where it is none.
+ */
+async function readRubric(path: string): Promise<Rubric> {
+  const { parseAllDocuments } = await import('yaml');
+  const [head, ...sections] = parseAllDocuments(await readText(path)).map((document) => {
+    const [error] = document.errors;
+    if (error !== undefined) throw error;
+    return document.toJS() as unknown;
+  });
+  const { rubric_metadata: metadata, variables, expressions } = rubricHead.parse(head);
+  const items = z
+    .array(z.array(z.unknown()))
+    .parse(sections.filter((section) => section !== null))
+    .flat();
+  const statements = items.filter((item) => EXPRESSION_FIELDS.some((field) => Object.hasOwn(Object(item), field)));
+  if (statements.length === 0) throw new Error('it has no statements with an expression');
+  if (statements.length > MAX_STATEMENTS) throw new Error(`it has more than ${MAX_STATEMENTS} statements`);
+  const file = basename(path);
+  return {
+    file,
+    metadata,
+    variables: versioned(file, variables),
+    expressions,
+    statements: z.array(rubricStatement).parse(statements),
+  };
+}
+
+/** Reads a regular file as it was at one moment. */
+async function readText(path: string): Promise<string> {
+  const file = await open(path, OPEN_FLAGS);
+  try {
+    const before = await file.stat({ bigint: true });
+    if (!before.isFile()) throw new Error('it is no regular file');
+    if (before.size > MAX_RUBRIC_BYTES) throw new Error(`it has more than ${MAX_RUBRIC_BYTES} bytes`);
+    const text = await file.readFile('utf8');
+    const after = await file.stat({ bigint: true });
+    const isSame = before.size === after.size && before.mtimeNs === after.mtimeNs && before.ctimeNs === after.ctimeNs;
+    if (!isSame) throw new Error('it was changed while it was read');
+    return text;
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * Adds the version of the specification that a rubric is about, which stands in its name, as a variable
+ * of its expressions.
+ */
+function versioned(file: string, variables: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const version = /spec(\d+\.\d+)/.exec(file)?.[1];
+  return version === undefined ? variables : { $expected_spec_version: version, ...variables };
+}
+
 /** The type code of json-formula for an argument of any type. */
 const TYPE_ANY = 1;
 const LANGUAGE = 'en';
@@ -90,13 +182,8 @@ const MAX_TEMPLATE_CHARACTERS = MAX_TEXT_CHARACTERS * '{{matches}}'.length;
 /** The arguments of a named expression, which its body reads as `$args[0]` and so on. */
 const ARGUMENTS = '$args';
 
-/** A rubric that is ready to be evaluated. */
-interface CompiledRubric {
-  evaluate(crJson: unknown): RubricResult;
-}
-
-/** Compiles a rubric. Throws an Error of the library where one of its named expressions is malformed. */
-async function compileRubric(rubric: Rubric): Promise<CompiledRubric> {
+/** Evaluates a rubric. Throws an Error of the library where one of its named expressions is malformed. */
+async function evaluateRubric(rubric: Rubric, crJson: unknown): Promise<RubricResult> {
   const { default: JsonFormula } = await import('@adobe/json-formula');
   const { expressions } = rubric;
   const variables = { ...rubric.variables, [ARGUMENTS]: [] as unknown[] };
@@ -107,9 +194,9 @@ async function compileRubric(rubric: Rubric): Promise<CompiledRubric> {
   const engine = new JsonFormula(functions);
   const globals = [...Object.keys(variables), ...Object.keys(expressions)];
   for (const [name, body] of Object.entries(expressions)) bodies.set(name, engine.compile(body.trim(), globals));
-  const search = (expression: string, data: unknown): unknown =>
-    engine.run(engine.compile(expression.trim(), globals), data, LANGUAGE, { ...variables });
-  return { evaluate: (crJson) => evaluate(rubric, (expression) => search(expression, crJson)) };
+  const search = (expression: string): unknown =>
+    engine.run(engine.compile(expression.trim(), globals), crJson, LANGUAGE, { ...variables });
+  return resultsOf(rubric, search);
 }
 
 /** Makes a function of a named expression: its arguments are a global while its body is evaluated. */
@@ -134,7 +221,7 @@ function arityOf(name: string, expressions: Readonly<Record<string, string>>): n
   return Math.max(/\$args\b/.test(expressions[name] ?? '') ? 1 : 0, ...read);
 }
 
-function evaluate({ file, metadata, statements }: Rubric, search: (expression: string) => unknown): RubricResult {
+function resultsOf({ file, metadata, statements }: Rubric, search: (expression: string) => unknown): RubricResult {
   const counts = { true: 0, false: 0, warn: 0, error: 0 };
   const results = statements.map((statement) => {
     const result = resultOf(statement, search);

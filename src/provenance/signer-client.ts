@@ -26,8 +26,11 @@ interface PendingRequest {
 
 /** The parts of an identity that a manifest is signed with. */
 interface SigningParts {
+  /** Signs claims. */
   readonly signer: Signer;
+  /** Signs the identity assertions of the identity's publisher; null where it has none. */
   readonly publisher: Signer | null;
+  /** The addresses of its time-stamp authorities. */
   readonly tsaUrls: readonly string[];
 }
 
@@ -47,19 +50,11 @@ export class SignerClient {
     );
   }
 
-  /** Returns the signer of claims of an identity, by its name. */
-  signerOf(name: string): Signer {
-    return this.#identityOf(name).signer;
-  }
-
-  /** Returns the signer of the identity assertions of an identity's publisher; null where it has none. */
-  publisherOf(name: string): Signer | null {
-    return this.#identityOf(name).publisher;
-  }
-
-  /** Returns the addresses of the time-stamp authorities of an identity. */
-  tsaUrlsOf(name: string): readonly string[] {
-    return this.#identityOf(name).tsaUrls;
+  /** Returns the parts of an identity, by its name. */
+  identityOf(name: string): SigningParts {
+    const identity = this.#identities.get(name);
+    if (identity === undefined) throw new Error(`there is no identity "${name}"`);
+    return identity;
   }
 
   /** Uses the channels that a process inherits, one to each signer process. */
@@ -70,12 +65,6 @@ export class SignerClient {
   /** Uses a channel to a signer process, or to one that took the place of it. Pending requests are sent again. */
   connect(channel: Socket, process: number): void {
     this.#linkTo(process).connect(channel);
-  }
-
-  #identityOf(name: string): SigningParts {
-    const identity = this.#identities.get(name);
-    if (identity === undefined) throw new Error(`there is no identity "${name}"`);
-    return identity;
   }
 
   #signerWith(credential: CredentialDescription): Signer {

@@ -7,12 +7,6 @@ import type { CredentialDescription } from './signing-identity.ts';
 // The service and the signer process exchange messages over the IPC channel. Clients of the signer send frames over a channel
 // of their own: a request holds the data to sign, an answer the signature.
 
-/** The first message to a signer process, with the clients whose channels it inherits, in that order, and the keys that they use. */
-export interface SignerOrder {
-  readonly clients: readonly SignerClientState[];
-  readonly keys: readonly KeyOrder[];
-}
-
 /** The order to load a credential as its files are now. Only signer processes get the settings of signers, with passphrases. */
 export interface KeyOrder {
   readonly settings: CredentialSettings;
@@ -33,12 +27,12 @@ export interface SignerClientState {
 }
 
 /**
- * A message to the signer process. `load` loads a key; `keep` drops all keys but some. A `client` is sent with its channel;
- * `allow` changes the keys of one, and `decide` answers a `KeyQuestion` with them,
- * and whether an input runs in the client at all.
+ * A message to the signer process. The first one, `start`, has the clients whose channels it inherits, in that order, and the keys
+ * that they use. `load` loads a key; `keep` drops all keys but some. A `client` is sent with its channel; `allow` changes the keys of
+ * one, and `decide` answers a `KeyQuestion` with them, and whether an input runs in the client at all.
  */
 export type ToSigner =
-  | { readonly type: 'start'; readonly order: SignerOrder }
+  | { readonly type: 'start'; readonly clients: readonly SignerClientState[]; readonly keys: readonly KeyOrder[] }
   | { readonly type: 'load'; readonly key: KeyOrder }
   | { readonly type: 'keep'; readonly keys: readonly number[] }
   | { readonly type: 'client'; readonly client: SignerClientState }
@@ -52,8 +46,8 @@ export type LoadAnswer =
   | { readonly isOther: true }
   | { readonly error: AppErrorData };
 
-/** The answer of the signer process: to `start` one for each key, to `load` one, to `ping` that it is there. */
-export type SignerAnswer = { readonly loaded: readonly LoadAnswer[] } | { readonly pong: true };
+/** The answer of the signer process: to `start` one for each key, to `load` one, to `ping` an empty list. */
+export type SignerAnswer = readonly LoadAnswer[];
 
 /** The event of the signer process that a client violated the protocol. */
 export interface ProtocolViolation {

@@ -37,9 +37,8 @@ const START = { boundMs: 60_000, because: 'because it did not get ready in time'
 const PING_INTERVAL_MS = 10_000;
 const PING = { boundMs: 2 * PING_INTERVAL_MS, because: 'because it did not answer' };
 
-/** Limits of the back-off before a restart, which doubles each time. */
-const MIN_RESTART_BACKOFF_MS = 50;
-const MAX_RESTART_BACKOFF_MS = 10_000;
+/** Limits of the back-off before a restart. */
+const RESTART_BACKOFF = { firstMs: 50, maxMs: 10_000, jitter: 0 };
 
 /** Limits of the back-off before a key is loaded again that a restarted process could not load. */
 const RELOAD_BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
@@ -110,7 +109,8 @@ export class SignerSupervisor {
   #exitCause = '';
   #isRetired = false;
   #isClosed = false;
-  #backoffMs = MIN_RESTART_BACKOFF_MS;
+  /** Exits since a process last got ready. */
+  #exitCount = 0;
   #timer: NodeJS.Timeout | undefined;
   readonly #pings: NodeJS.Timeout;
 
@@ -270,19 +270,17 @@ export class SignerSupervisor {
     try {
       const child = this.#launch();
       for (const client of this.#clients.values()) client.told = client.allowed ?? [];
-      const order = {
-        clients: Array.from(this.#clients, ([clientId, client]) => stateOf(clientId, client)),
-        keys: keys.map(([key, used]) => this.#orderOf(used.settings, { ...used, key }, null)),
-      };
-      answer = await this.#asks.run(() => child.ask({ type: 'start', order }, START));
+      const clients = Array.from(this.#clients, ([clientId, client]) => stateOf(clientId, client));
+      const orders = keys.map(([key, used]) => this.#orderOf(used.settings, { ...used, key }, null));
+      answer = await this.#asks.run(() => child.ask({ type: 'start', clients, keys: orders }, START));
     } catch (error) {
       // The system gives no process now, for want of memory or descriptors.
       return this.#restartLater((error as Error).message);
     }
-    if (answer === null || !('loaded' in answer)) return;
-    this.#backoffMs = MIN_RESTART_BACKOFF_MS;
+    if (answer === null) return;
+    this.#exitCount = 0;
     this.#missing.clear();
-    for (const [index, loaded] of answer.loaded.entries()) {
+    for (const [index, loaded] of answer.entries()) {
       const [key, used] = itemAt(keys, index);
       if ('error' in loaded) this.#missing.add(key);
       this.#tellOfLostKey(loaded, used);
@@ -301,7 +299,7 @@ export class SignerSupervisor {
       const child = this.#child;
       return child?.isAlive === true ? await child.ask({ type: 'load', key }, START) : null;
     });
-    return answer === null || !('loaded' in answer) ? null : itemAt(answer.loaded, 0);
+    return answer && itemAt(answer, 0);
   }
 
   /** Loads keys again that a restarted process could not load: a device may be away, and other keys are served meanwhile. */
@@ -324,10 +322,11 @@ export class SignerSupervisor {
     this.#exitCause = cause;
     clearTimeout(this.#timer);
     const { number, keyKind, log } = this.#options;
-    const fields = { process: number, key: keyKind, exit_cause: cause, pause_ms: this.#backoffMs };
+    this.#exitCount += 1;
+    const pauseMs = backoffMs(this.#exitCount, RESTART_BACKOFF);
+    const fields = { process: number, key: keyKind, exit_cause: cause, pause_ms: pauseMs };
     log.warn(fields, 'the signer process exited and is restarted');
-    this.#timer = setTimeout(() => void this.#begin(), this.#backoffMs);
-    this.#backoffMs = Math.min(this.#backoffMs * 2, MAX_RESTART_BACKOFF_MS);
+    this.#timer = setTimeout(() => void this.#begin(), pauseMs);
   }
 
   /** Tells of a key that clients may still ask for, and get no signature with. */

@@ -9,7 +9,8 @@ export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number];
  * - `sign` blocks the event loop for less than a millisecond, may be called concurrently, and settles in bounded time;
  * - signatures have the form that COSE requires (RFC 9053 §2, RFC 8230 §2): ECDSA as `r ‖ s`, PSS with a salt as long
  *   as the hash, always `signatureSizeBytes` long;
- * - neither the key nor a passphrase appears in an error.
+ * - neither the key nor a passphrase appears in an error;
+ * - `close`, where there is one, gives back what the signer holds open of a device, and resolves when nothing is open any more.
  */
 export interface Signer {
   readonly algorithm: SigningAlgorithm;
@@ -17,6 +18,7 @@ export interface Signer {
   readonly certificateChain: readonly Buffer[];
   readonly signatureSizeBytes: number;
   sign(data: Uint8Array): Promise<Buffer>;
+  close?(): Promise<void>;
 }
 
 /** Covers COSE's headers and CBOR's heads, but for those of the certificates. */

@@ -12,11 +12,16 @@ import { AppError } from '#errors/app-error.ts';
 import { valueAt } from '#errors/assert.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import type { Log } from '#telemetry/logger.ts';
-import { checkCredential, hasEnded, logCredential, warnOfOutputs } from './check-identity.ts';
-import { Credential } from './credential.ts';
-import { idOf, isDevice, partsOf, requireOwnKeys, useOf } from './credential-uses.ts';
+import {
+  checkCredential,
+  hasEnded,
+  logCredential,
+  type UsedCredential,
+  warnOfOutputs,
+  watchExpiry,
+} from './check-identity.ts';
+import { Credential, idOf, isDevice, partsOf, requireOwnKeys, useOf } from './credential.ts';
 import { forgetRefusedPins } from './identity/signers/pin-attempts.ts';
-import { type UsedCredential, watchExpiry } from './identity-expiry.ts';
 import { requireResponder } from './revocation/responder-of.ts';
 import { StapleStore } from './revocation/staple-store.ts';
 import { SignerSupervisor, type SigningProcess } from './signer-supervisor.ts';
@@ -77,7 +82,7 @@ export class Signers {
   #staples: StapleStore | null = null;
   readonly #reloads = new Semaphore(1);
   readonly #renewed: (() => void)[] = [];
-  readonly #closed: (() => void)[] = [];
+  #stopWatchingExpiry = (): void => undefined;
 
   private constructor(options: SignersOptions) {
     this.#options = options;
@@ -93,7 +98,7 @@ export class Signers {
       await signers.#apply(options.config, true);
       if (options.config.signing.ocsp !== 'off') await signers.#staple();
       for (const identity of signers.identities) warnOfOutputs(identity, options.trust, options.log);
-      signers.onClose(watchExpiry(() => signers.#inForce(), options.log));
+      signers.#stopWatchingExpiry = watchExpiry(() => signers.#inForce(), options.log);
       return signers;
     } catch (error) {
       signers.close();
@@ -142,11 +147,6 @@ export class Signers {
     this.#renewed.push(listener);
   }
 
-  /** Calls the listener when the signers are closed. */
-  onClose(listener: () => void): void {
-    this.#closed.push(listener);
-  }
-
   /**
    * Connects a process through this end of its channels, one to each of `signerProcessesOf` its identities, in that order; null
    * where it could not be started. It may sign with nothing yet.
@@ -185,7 +185,8 @@ export class Signers {
   }
 
   close(): void {
-    for (const listener of this.#closed) listener();
+    this.#stopWatchingExpiry();
+    this.#staples?.close();
     for (const credential of this.#credentials.values()) credential.close();
     for (const signer of this.#processes.values()) signer.close();
   }
@@ -196,7 +197,6 @@ export class Signers {
     const follow = () => staples.follow(this.#identities.map(issuedOf));
     this.#staples = staples;
     this.onRenewal(() => void follow());
-    this.onClose(() => staples.close());
     await follow();
   }
 

@@ -1,10 +1,9 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { AppError } from '#errors/app-error.ts';
 import { EXTENDED_KEY_USAGE } from './identity/certificate-profile.ts';
-import { algorithmsOfKey } from './identity/key-signer.ts';
+import { algorithmsOfKey, CURVES, hashOf } from './identity/key-signer.ts';
 import type { DeviceAlgorithm, DeviceSettings } from './identity/signers/device-key.ts';
 import { withDeviceKey } from './identity/signers/open-signer.ts';
-import { hashOf } from './identity/signers/signature-forms.ts';
 import type { RequestKey } from './identity/x509.ts';
 import type { SigningAlgorithm } from './signer.ts';
 
@@ -93,16 +92,8 @@ function signWithKey(algorithm: SigningAlgorithm, data: Uint8Array, key: KeyObje
 }
 
 function generateKey(algorithm: SigningAlgorithm): KeyObject {
-  switch (algorithm) {
-    case 'es256':
-      return generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
-    case 'es384':
-      return generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey;
-    case 'es512':
-      return generateKeyPairSync('ec', { namedCurve: 'P-521' }).privateKey;
-    case 'ed25519':
-      return generateKeyPairSync('ed25519').privateKey;
-    default:
-      return generateKeyPairSync('rsa', { modulusLength: RSA_BITS }).privateKey;
-  }
+  const namedCurve = CURVES[algorithm];
+  if (namedCurve !== undefined) return generateKeyPairSync('ec', { namedCurve }).privateKey;
+  if (algorithm === 'ed25519') return generateKeyPairSync('ed25519').privateKey;
+  return generateKeyPairSync('rsa', { modulusLength: RSA_BITS }).privateKey;
 }

@@ -31,13 +31,6 @@ export interface StapleSource {
   readonly current: Staples;
 }
 
-/** The space in a signature for a response. */
-export interface StapleSpace {
-  readonly sizeBytes: number;
-}
-
-export const NO_STAPLE_SPACE: StapleSpace = { sizeBytes: 0 };
-
 /** Covers what differs between responses of one responder: an ECDSA signature, and its certificate when that is renewed. */
 const MARGIN_BYTES = 256;
 
@@ -53,21 +46,21 @@ export class Staples {
   }
 
   /**
-   * Returns the space that a signature needs for a response; none where there is no response, and none is required. Throws
+   * Returns the bytes that a signature needs for a response; 0 where there is no response, and none is required. Throws
    * `IDENTITY_REVOKED` or `OCSP_RESPONSE_MISSING`.
    */
-  reserve(signer: Signer): StapleSpace {
+  reserve(signer: Signer): number {
     const response = this.#responseOf(leafOf(signer));
-    return { sizeBytes: response === null ? 0 : stapleBytes(response) + MARGIN_BYTES };
+    return response === null ? 0 : stapleBytes(response) + MARGIN_BYTES;
   }
 
   /**
-   * Returns the response for a signature with such a space; null where there is none that fits, and none is required. Throws what
-   * `reserve` throws.
+   * Returns the response for a signature in which bytes were reserved for it; null where there is none that fits, and none is
+   * required. Throws what `reserve` throws.
    */
-  take(signer: Signer, { sizeBytes }: StapleSpace): Buffer | null {
+  take(signer: Signer, reservedBytes: number): Buffer | null {
     const response = this.#responseOf(leafOf(signer));
-    if (response === null || stapleBytes(response) <= sizeBytes) return response;
+    if (response === null || stapleBytes(response) <= reservedBytes) return response;
     if (this.data.isRequired) throw missing('the response is larger than when the output was planned');
     return null;
   }
@@ -97,7 +90,8 @@ function problemOfEnd(endsAt: string): string | null {
   return isEnding ? `the last response ended on ${endsAt}` : null;
 }
 
-const NOT_ASKED: HeldStatus = { status: 'none', problem: 'the responder has not answered yet' };
+/** The status of a certificate whose responder has not answered. */
+export const NOT_ASKED: HeldStatus = { status: 'none', problem: 'the responder has not answered yet' };
 
 /** Those of a deployment that staples none. */
 export const NO_STAPLES = new Staples({ isRequired: false, certificates: {} });

@@ -5,7 +5,6 @@ import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { itemAt, valueAt } from '#errors/assert.ts';
 import type { Warning } from '#errors/warning.ts';
 import type { OutputSink } from '#outputs/output-sink.ts';
-import type { FragmentReader } from '#provenance/fragment-reader.ts';
 import { instanceIdOf } from '#provenance/instance-id.ts';
 import {
   type ManifestAuthor,
@@ -14,6 +13,7 @@ import {
   signAgainIfLarger,
 } from '#provenance/manifest-author.ts';
 import type { LateAssertion, ManifestRequest } from '#provenance/manifest-request.ts';
+import type { FragmentReader } from '#provenance/official-reader.ts';
 import { copyFile, writeText } from './copy-files.ts';
 import type { SignedPart } from './fragments/signed-part.ts';
 import { type MediaPart, partKey, type Rendition } from './media-part.ts';

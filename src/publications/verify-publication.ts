@@ -3,7 +3,7 @@ import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { Semaphore } from '#concurrency/semaphore.ts';
 import { itemAt } from '#errors/assert.ts';
 import { refuseCostlyChain } from '#provenance/chain-limits.ts';
-import type { FragmentReader, FragmentReading } from '#provenance/fragment-reader.ts';
+import type { FragmentReader, FragmentReading } from '#provenance/official-reader.ts';
 import { type MediaPart, type Rendition, readPart } from './media-part.ts';
 import { MAX_RENDITIONS, refuseBeyond } from './playlists/limits.ts';
 import { STAND_IN, verdictOf, withMatch } from './verification/binding-results.ts';

@@ -7,7 +7,7 @@ import type { Verification } from '#contract/verification.ts';
 import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
 import { publicationOrigin } from '#operations/sign-fragmented-folder.ts';
-import { createFragmentReader } from '#provenance/fragment-reader.ts';
+import { createFragmentReader } from '#provenance/official-reader.ts';
 import { TrustStore } from '#provenance/trust-store.ts';
 import { readInits, readPublication } from '#publications/read-publication.ts';
 import { NO_LOG } from '../support/jobs/test-jobs.ts';

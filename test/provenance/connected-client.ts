@@ -72,7 +72,7 @@ export async function connectedClient(
 export async function clientOf(t: TestContext, signers: Signers, name = DEFAULT_IDENTITY): Promise<Signer> {
   const { client, access } = await connectedClient(t, signers);
   access.allow(name);
-  return client.signerOf(name);
+  return client.identityOf(name).signer;
 }
 
 export async function socketPair(): Promise<[Socket, Socket]> {

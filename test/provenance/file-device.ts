@@ -3,8 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import type { SignerSettings } from '#config/identities.ts';
 import { AppError } from '#errors/app-error.ts';
 import { createKeySigner } from '#provenance/identity/key-signer.ts';
-import type { LoadedSigner } from '#provenance/identity/load-signing-identity.ts';
-import type { SigningAlgorithm } from '#provenance/signer.ts';
+import type { Signer, SigningAlgorithm } from '#provenance/signer.ts';
 
 interface Context {
   readonly algorithm: SigningAlgorithm;
@@ -18,7 +17,7 @@ interface Context {
 export async function openSigner(
   settings: SignerSettings & { readonly type: 'http' },
   { algorithm, certificateChain }: Context,
-): Promise<LoadedSigner> {
+): Promise<Signer> {
   const { key, socket_path: state = '' } = settings;
   obey(state);
   const signer = createKeySigner(createPrivateKey(readFileSync(key)), algorithm, certificateChain);

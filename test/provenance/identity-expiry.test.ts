@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { watchExpiry } from '#provenance/identity-expiry.ts';
+import { watchExpiry } from '#provenance/check-identity.ts';
 import type { CredentialDescription } from '#provenance/signing-identity.ts';
 import { keptLog } from '../support/jobs/test-jobs.ts';
 

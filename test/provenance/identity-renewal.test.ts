@@ -56,7 +56,7 @@ describe('an identity whose files are replaced', () => {
     const { identities } = signers;
     const { client, access, exit } = await connectedClient(t, signers);
     access.allow(DEFAULT_IDENTITY);
-    const old = client.signerOf(DEFAULT_IDENTITY);
+    const old = client.identityOf(DEFAULT_IDENTITY).signer;
 
     writeIdentity(folder, second);
     await renewal(signers, identities);

@@ -32,7 +32,7 @@ test('a client asks for each signature once, also for more than a signer process
   );
   const client = new SignerClient([IDENTITY], 600_000);
   client.connect(own, IDENTITY.process);
-  const signer = client.signerOf('news');
+  const signer = client.identityOf('news').signer;
   const pieces = Array.from({ length: MAX_PENDING_REQUESTS + 2 }, (_, index) => `piece ${index}`);
   for (const piece of pieces) await signer.sign(Buffer.from(piece));
   await Promise.all(pieces.map((piece) => signer.sign(Buffer.from(piece))));

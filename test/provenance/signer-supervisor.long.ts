@@ -167,7 +167,7 @@ describe('a signer in a process of its own', () => {
   test('signs while an input may use the key, also what came before it was told so, and nothing before or after', async (t) => {
     const signer = await startedSigner(t, await configOf(temporaryFolder()));
     const { client, access } = await connectedClient(t, signer);
-    const signing = client.signerOf(DEFAULT_IDENTITY);
+    const signing = client.identityOf(DEFAULT_IDENTITY).signer;
     for (let round = 0; round < 2; round += 1) {
       await assert.rejects(async () => {
         for (;;) await signing.sign(DATA);
@@ -186,7 +186,7 @@ describe('a signer in a process of its own', () => {
     const { client, access } = await connectedClient(t, signer);
     process.kill(signer.pidOf(0) ?? 0, 'SIGKILL');
     await allowed.sign(DATA);
-    const signing = client.signerOf(DEFAULT_IDENTITY);
+    const signing = client.identityOf(DEFAULT_IDENTITY).signer;
     await assert.rejects(signing.sign(DATA), /no input runs/);
     access.allow(DEFAULT_IDENTITY);
     await signing.sign(DATA);
@@ -198,7 +198,7 @@ describe('a signer in a process of its own', () => {
     const { promise: killed, resolve: kill } = Promise.withResolvers<string>();
     const { client, access } = await connectedClient(t, signer, { timeoutMs: 100, identities: [other], kill });
     assert(access.allow(DEFAULT_IDENTITY));
-    await assert.rejects(client.signerOf('other').sign(DATA), /did not answer within/);
+    await assert.rejects(client.identityOf('other').signer.sign(DATA), /did not answer within/);
     assert.match(await killed, /a key that its input may not use/);
     assert(!access.allow('other'), 'it is none that was in force');
   });

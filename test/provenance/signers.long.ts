@@ -53,11 +53,11 @@ describe('several identities', () => {
     assert.equal(signers.identityOf('sport')?.publisher?.process, 0);
     const { client, access } = await connectedClient(t, signers);
     access.allow('news');
-    assert(await signsFor(client.signerOf('news'), news.identity));
-    assert.equal(client.publisherOf('news'), null);
+    assert(await signsFor(client.identityOf('news').signer, news.identity));
+    assert.equal(client.identityOf('news').publisher, null);
     access.allow('sport');
-    assert(await signsFor(client.signerOf('sport'), sport.identity));
-    assert(await signsFor(client.publisherOf('sport'), publisher.identity));
+    assert(await signsFor(client.identityOf('sport').signer, sport.identity));
+    assert(await signsFor(client.identityOf('sport').publisher, publisher.identity));
     for (const name of ['news', 'sport']) assert.equal(await probeSigning(signers, name), null);
   });
 
@@ -74,7 +74,7 @@ describe('several identities', () => {
       const { promise: killed, resolve: kill } = Promise.withResolvers<string>();
       const { client, access, exit } = await connectedClient(t, signers, { timeoutMs: 100, kill });
       access.allow('news');
-      await assert.rejects(client.signerOf(other).sign(DATA), /did not answer/);
+      await assert.rejects(client.identityOf(other).signer.sign(DATA), /did not answer/);
       assert.match(await killed, /a key that its input may not use/);
       exit();
     }
@@ -115,8 +115,8 @@ describe('several identities', () => {
     assert.equal(news, sport);
     const { client, access } = await connectedClient(t, signers);
     access.allow('sport');
-    assert(await signsFor(client.signerOf('sport'), shared.identity));
-    assert(await signsFor(client.publisherOf('sport'), two.identity));
+    assert(await signsFor(client.identityOf('sport').signer, shared.identity));
+    assert(await signsFor(client.identityOf('sport').publisher, two.identity));
   });
 
   test('do not start where a publisher has the key of claims', async (t) => {
@@ -255,7 +255,7 @@ describe('a reload of identities', () => {
     const steady = await connectedClient(t, signers);
     steady.access.allow('news');
     let isReloaded = false;
-    const signing = [steady.client.signerOf('news'), client.signerOf('sport')].map(async (signer) => {
+    const signing = [steady.client.identityOf('news').signer, client.identityOf('sport').signer].map(async (signer) => {
       for (let after = 0; after < 20; after += isReloaded ? 1 : 0) await signer.sign(DATA);
     });
     await signers.reload(configWith(folder, { news: news.settings, radio: radio.settings }));

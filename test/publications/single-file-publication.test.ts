@@ -6,7 +6,7 @@ import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { c2paUuidBox } from '#formats/isobmff-boxes.ts';
 import { openLocalFile } from '#inputs/local/local-file.ts';
-import { createFragmentReader } from '#provenance/fragment-reader.ts';
+import { createFragmentReader } from '#provenance/official-reader.ts';
 import { NO_TRUST_LISTS } from '#provenance/trust-lists.ts';
 import type { InitLayout } from '#publications/fragments/init-layout.ts';
 import { verifyAsIngredient } from '#publications/verify-as-ingredient.ts';

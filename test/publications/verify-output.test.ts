@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
-import { createFragmentReader, type FragmentReader } from '#provenance/fragment-reader.ts';
+import { createFragmentReader, type FragmentReader } from '#provenance/official-reader.ts';
 import { verifyOutput } from '#publications/verification/verify-output.ts';
 import { folderAt, folderOf } from '../support/publications/make-folder.ts';
 import { makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { itemAt } from '#errors/assert.ts';
-import { createFragmentReader } from '#provenance/fragment-reader.ts';
+import { createFragmentReader } from '#provenance/official-reader.ts';
 import { MAX_READ_PART_BYTES, type Rendition } from '#publications/media-part.ts';
 import { readPublication } from '#publications/read-publication.ts';
 import { resultsOfEarlierManifest } from '#publications/verification/earlier-manifest-results.ts';

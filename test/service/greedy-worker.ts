@@ -8,8 +8,8 @@ runInputWorker({
       const isGreedy = JSON.stringify(work.input).includes('greedy.wav');
       if (isGreedy)
         worker.signers
-          ?.signerOf('sport')
-          .sign(Buffer.from('something'))
+          ?.identityOf('sport')
+          .signer.sign(Buffer.from('something'))
           .catch(() => undefined);
       return run(work, context);
     };

@@ -85,6 +85,26 @@ export function contextInScratch<Context extends Omit<MakingContext, 'diskFull'>
 }
 
 /**
+ * Returns a folder with only those files that the request includes. Throws `PATTERN_NO_MATCH` where a pattern matches
+ * none, and `PATTERN_INVALID`.
+ */
+export function includedFiles(folder: SourceFolder, { include }: Pick<PackageParams, 'include'>): SourceFolder {
+  if (include === undefined) return folder;
+  const paths = folder.files.map(({ path }) => path);
+  const included = new Set(
+    include.flatMap((pattern, index) => [...matchingPaths(paths, pattern, `params.include[${index}]`)]),
+  );
+  const { name, files, baseUrl } = folder;
+  return {
+    name,
+    files: files.filter(({ path }) => included.has(path)),
+    ...(baseUrl !== undefined && { baseUrl }),
+    open: (path, signal) => folder.open(path, signal),
+    close: () => folder.close(),
+  };
+}
+
+/**
  * Probes a folder and plans its publication. `patterns` choose the files of an existing publication; files that they do
  * not choose are detected. Throws the errors of `planPackaging`, and `PACKAGING_WARNED` for a strict request.
  */

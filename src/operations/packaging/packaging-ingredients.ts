@@ -16,7 +16,7 @@ import type { VerificationContext } from '#publications/verify-as-ingredient.ts'
 import { describeIngredient, type UnassignedIngredient } from '../describe-ingredient.ts';
 import { assignRoles, createdIngredients, creationOf, type GivenOrigin, type Ingredients } from '../ingredients.ts';
 import type { InputContext } from '../operation.ts';
-import { publicationOrigin } from '../sign-fragmented-folder.ts';
+import { type InputSigning, publicationOrigin } from '../sign-fragmented-folder.ts';
 import type { PackagingTask } from './make-publication.ts';
 
 /** Media types of containers that carry no manifest (IANA, or what is commonly said). */
@@ -38,10 +38,7 @@ const MEDIA_TYPES: Readonly<Record<ContainerKind, string>> = {
 };
 
 /** The ingredients of a publication that was packaged, and the actions on them. */
-interface PackagedOrigin {
-  readonly ingredients: Ingredients;
-  readonly actions: readonly RecordedAction[];
-}
+type PackagedOrigin = Omit<InputSigning, 'destination'>;
 
 /**
  * Decides the ingredients of a publication that was packaged. Of media files, the one with the tallest video is the

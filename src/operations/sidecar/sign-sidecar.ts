@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { ByteSink } from '#bytes/byte-sink.ts';
 import { type ByteSource, openedPathOf, readRange } from '#bytes/byte-source.ts';
@@ -15,31 +15,24 @@ import { placeholderWholeHash, planWholeHash } from '#formats/hard-binding.ts';
 import { linkWarnings } from '#formats/matroska-links.ts';
 import { beginsWithText } from '#formats/text-beginning.ts';
 import { unsupportedMediaType } from '#formats/unsupported-containers.ts';
-import { instanceIdOf } from '#provenance/instance-id.ts';
 import { type ManifestDraft, signAgainIfLarger } from '#provenance/manifest-author.ts';
 import { assetReadingOf } from '#provenance/official-reader.ts';
 import { stillMediaType } from '#provenance/still-media-type.ts';
-import { type DescribedFile, describeIngredient, elsewhereWarnings } from '../describe-ingredient.ts';
-import { earlierSidecar, type SidecarDestinations } from '../earlier-output.ts';
-import { assignRoles, givenOrigin, manifestRequestOf } from '../ingredients.ts';
+import { type DescribedFile, elsewhereWarnings } from '../describe-ingredient.ts';
+import { earlierSidecar } from '../earlier-output.ts';
+import { draftManifest } from '../ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from '../operation.ts';
+import { type SidecarOutputs, sidecarLeaves } from '../output-names.ts';
 import { readBack } from '../read-back.ts';
-import { sidecarLeaves } from './sidecar-names.ts';
 
 /** The media type of bytes that tell nothing about themselves (RFC 2046 §4.5.1). */
 const ANY_BYTES = 'application/octet-stream';
-
-/** The staged outputs for them. */
-interface Staged {
-  readonly copy: ByteSink | null;
-  readonly sidecar: ByteSink;
-}
 
 /** A file that is signed with a sidecar, and the manifest that lacks only its hard binding. */
 interface SidecarSigning {
   readonly file: DescribedFile;
   readonly draft: ManifestDraft;
-  readonly destinations: SidecarDestinations;
+  readonly destinations: SidecarOutputs;
 }
 
 /**
@@ -53,26 +46,15 @@ export async function signSidecar(
   context: InputContext,
   services: OperationServices,
 ): Promise<InputOutcome> {
-  const params = work.params as C2paParams;
   const file = await describeSource(source, context);
   const destinations = await reserveDestinations(source.name, work, context, services);
   context.reached('resolved');
 
-  const given = await givenOrigin(params, work.inputIndex, services, context);
-  const ingredients = assignRoles(await describeIngredient(file, context), given);
-  const request = manifestRequestOf(ingredients, work, services.manifestDefaults);
-  const { mediaType } = file.layout;
-  const described = { title: source.name, mediaType, instanceId: instanceIdOf(work) };
-  const draft = await services.author.draft({ ...described, ...request }, context.signal);
-  const earlier = await earlierSidecar(destinations, file, work, context, services);
+  const { draft, warnings } = await draftManifest(file, source.name, work, context, services);
   const outcome =
-    earlier === null
-      ? await copyAndSign({ file, draft, destinations }, work, context, services)
-      : { ...earlier, warnings: [] };
-  return {
-    ...outcome,
-    warnings: [...elsewhereWarnings(file.layout), ...ingredients.warnings, ...draft.warnings, ...outcome.warnings],
-  };
+    (await earlierSidecar(destinations, file, work, context, services)) ??
+    (await copyAndSign({ file, draft, destinations }, work, context, services));
+  return { ...outcome, warnings: [...elsewhereWarnings(file.layout), ...warnings, ...outcome.warnings] };
 }
 
 /** Stages the copy, where there is one, hashes the source, and commits both. Discards what is staged when anything fails. */
@@ -110,7 +92,7 @@ async function copyAndSign(
       outputPath: (copy ?? sidecar).destination,
       sidecarPath: sidecar.destination,
       warnings,
-      manifestDigest: createHash('sha256').update(manifest).digest('hex'),
+      manifestDigest: hash('sha256', manifest),
     };
   } catch (error) {
     await sidecar?.discard();
@@ -124,7 +106,7 @@ async function reserveDestinations(
   { output, params }: InputWork,
   context: InputContext,
   { outputs }: OperationServices,
-): Promise<SidecarDestinations> {
+): Promise<SidecarOutputs> {
   const leaves = sidecarLeaves(name, outputs.namingOf(output), (params as C2paParams).copy_source);
   const copy = leaves.copy === null ? null : outputs.destinationOf(output, leaves.copy);
   const sidecar = outputs.destinationOf(output, leaves.sidecar);
@@ -145,7 +127,7 @@ async function bindingOf(source: ByteSource, copy: ByteSink | null, context: Inp
   return binding(digests);
 }
 
-async function sealBoth({ copy, sidecar }: Staged, context: InputContext): Promise<void> {
+async function sealBoth({ copy, sidecar }: SidecarOutputs<ByteSink>, context: InputContext): Promise<void> {
   await copy?.seal(context.signal);
   await sidecar.seal(context.signal);
   context.reached('sealed');
@@ -154,7 +136,7 @@ async function sealBoth({ copy, sidecar }: Staged, context: InputContext): Promi
 /** Has the official reader validate the staged sidecar with the staged copy, or with the source where there is none. */
 async function readBothBack(
   { source, layout }: DescribedFile,
-  { copy, sidecar }: Staged,
+  { copy, sidecar }: SidecarOutputs<ByteSink>,
   context: InputContext,
   { outputChecker: checker }: OperationServices,
 ): Promise<void> {
@@ -177,7 +159,7 @@ function isOtherFile(error: unknown): boolean {
   return codes.includes('assertion.dataHash.mismatch');
 }
 
-async function commitBoth({ copy, sidecar }: Staged, signal: AbortSignal): Promise<void> {
+async function commitBoth({ copy, sidecar }: SidecarOutputs<ByteSink>, signal: AbortSignal): Promise<void> {
   if (copy === null) return await sidecar.commit(signal);
   if (sidecar.commitAfter !== undefined) return await sidecar.commitAfter(copy, signal);
   await copy.commit(signal);

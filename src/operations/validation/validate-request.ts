@@ -20,7 +20,7 @@ import {
 import { admittedS3Address, admittedS3Object, comparableS3Urls, isS3Url } from '#s3/s3-address.ts';
 import { statedAction } from '../ingredients.ts';
 import type { OperationRequest, RequestContext } from '../operation.ts';
-import { sidecarLeaves } from '../sidecar/sidecar-names.ts';
+import { sidecarLeaves } from '../output-names.ts';
 
 /** Returns why an operation refuses an extension (lower case, without dot), as the end of a sentence; null where it does not. */
 type ExtensionRule = (extension: string) => string | null;

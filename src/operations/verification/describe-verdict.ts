@@ -1,6 +1,6 @@
 import type { PublicationDeviation, PublicationVerification, Verification } from '#contract/verification.ts';
 import { withIdentities } from '#provenance/describe-identities.ts';
-import { describeReport, type ReportDescription } from '#provenance/describe-report.ts';
+import { cut, describeReport, type ReportDescription } from '#provenance/describe-report.ts';
 import type { AssetReading } from '#provenance/official-reader.ts';
 import { explanationOf } from '#provenance/status-codes.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
@@ -357,9 +357,7 @@ function describeFault(
 }
 
 function named(name: string): string {
-  return name.length <= MAX_NAME_CHARACTERS
-    ? name.toWellFormed()
-    : `${name.slice(0, MAX_NAME_CHARACTERS - 1).toWellFormed()}…`;
+  return cut(name, MAX_NAME_CHARACTERS);
 }
 
 function toMilliseconds(seconds: number): number {

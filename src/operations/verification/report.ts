@@ -3,7 +3,7 @@ import type { VerifyParams } from '#contract/verify-request.ts';
 import { type ReadableAsset, readInWasm } from '#provenance/reader-threads.ts';
 import { evaluateRubrics, findRubrics } from '#provenance/rubrics.ts';
 import type { InputContext, InputWork, OperationServices } from '../operation.ts';
-import { reportLeaf } from './report-leaf.ts';
+import { reportLeaf } from '../output-names.ts';
 
 /** The extent of a description: as much as the answer has, or all of it. */
 export type ReportKind = 'summary' | 'detailed' | 'full';

@@ -1,6 +1,7 @@
 import assert from 'node:assert';
 import * as cborg from 'cborg';
 import type { IdentityAssertion, ManifestDefinition, SignerPayload } from '../sdk/sdk.ts';
+import { COSE_SIGN1_TAG } from '../signature-headers.ts';
 import type { Signer, SigningAlgorithm } from '../signer.ts';
 
 // The publisher's identity assertion (CAWG Identity Assertion 1.2, §8.2): the SDK makes the assertion, and takes a finished COSE
@@ -8,8 +9,7 @@ import type { Signer, SigningAlgorithm } from '../signer.ts';
 
 const ROLE = 'cawg.publisher';
 
-/** COSE's numbers (RFC 9052 §3.1 and §4.2, RFC 9053, RFC 8230, RFC 9360). */
-const COSE_SIGN1_TAG = 18;
+/** COSE's numbers (RFC 9052 §3.1, RFC 9053, RFC 8230, RFC 9360). */
 const ALGORITHM_HEADER = 1;
 const CHAIN_HEADER = 33;
 const ALGORITHMS: Readonly<Record<SigningAlgorithm, number>> = {

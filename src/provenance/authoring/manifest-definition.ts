@@ -181,13 +181,15 @@ function recordedAction(
   };
 }
 
-/** Defines the smallest manifest that the SDK signs. It is never used, so any hard binding will do. */
+/** The generator and the hard binding of manifests that are never used. */
+export const DRY_RUN_GENERATOR: ClaimGenerator = { name: 'dry run', version: '0' };
+export const DRY_RUN_BINDING: LateAssertion = {
+  label: 'c2pa.hash.data',
+  data: { exclusions: [], name: 'dry run', alg: 'sha256', hash: new Array<number>(32).fill(0), pad: [] },
+};
+
+/** Defines the smallest manifest that the SDK signs. It is never used. */
 export function smallestDefinition(): ManifestDefinition {
-  const data = { exclusions: [], name: 'dry run', alg: 'sha256', hash: new Array<number>(32).fill(0), pad: [] };
-  const json = {
-    claim_version: 2,
-    claim_generator_info: [{ name: 'dry run', version: '0' }],
-    assertions: [{ label: 'c2pa.hash.data', data }],
-  };
+  const json = { claim_version: 2, claim_generator_info: [DRY_RUN_GENERATOR], assertions: [DRY_RUN_BINDING] };
   return { json, createdLabels: [], resources: new Map() };
 }

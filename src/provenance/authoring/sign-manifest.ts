@@ -1,15 +1,19 @@
 import { X509Certificate } from 'node:crypto';
 import { AppError } from '#errors/app-error.ts';
 import { callRecorder } from '#telemetry/run-report.ts';
-import { pemOf } from '../identity/pem.ts';
 import { type ManifestDefinition, type SdkSignature, signManifest } from '../sdk/sdk.ts';
 import { sdkProblem } from '../sdk/sdk-problem.ts';
 import { type Signer, signatureReserveBytes } from '../signer.ts';
-import { NO_STAPLE_SPACE, NO_STAPLES, type StapleSource, stapleResponse } from '../staples.ts';
+import { NO_STAPLES, type StapleSource, stapleResponse } from '../staples.ts';
 import { identityAssertionOf } from './identity-assertion.ts';
 import { smallestDefinition } from './manifest-definition.ts';
-import { MAX_TIME_STAMP_BYTES } from './time-stamp-relay.ts';
-import { NO_TIME_STAMP, type SignedManifest, type TimeStampSpace, type TimeStamps } from './time-stamps.ts';
+import {
+  MAX_TIME_STAMP_BYTES,
+  NO_TIME_STAMP,
+  type SignedManifest,
+  type TimeStampSpace,
+  type TimeStamps,
+} from './time-stamps.ts';
 
 /** The parts that a signature is made with. */
 export interface Signature {
@@ -29,7 +33,7 @@ export async function signForSize(
   definition: ManifestDefinition,
   { signer, publisher }: Omit<Signature, 'timeStamps'>,
   signal: AbortSignal,
-  call = signingCallOf(signer),
+  call = constantsOf(signer).call,
 ): Promise<Buffer> {
   requireUnexpired(signer);
   if (publisher !== null) requireUnexpired(publisher);
@@ -44,7 +48,7 @@ export async function signForSize(
 
 /** Returns a signature of zeros, of the size of a real one without a time-stamp. */
 export function zeroSignature(signer: Signer): SdkSignature {
-  return { call: signingCallOf(signer), sign: withZeros(signer).sign };
+  return { call: constantsOf(signer).call, sign: withZeros(signer).sign };
 }
 
 function withZeros(signer: Signer): Signer {
@@ -60,7 +64,7 @@ export async function reserveTimeStamp(
   signal: AbortSignal,
 ): Promise<TimeStampSpace> {
   if (timeStamps === null) return NO_TIME_STAMP;
-  const call = signingCallOf(signer);
+  const call = constantsOf(signer).call;
   const reserveSize = call.reserveSize + MAX_TIME_STAMP_BYTES;
   const probe = (tsaUrl: string): Promise<Buffer> =>
     signForSize(smallestDefinition(), { signer, publisher: null }, signal, { ...call, reserveSize, tsaUrl });
@@ -78,11 +82,11 @@ export async function signWithIdentity(
   { signer, publisher, timeStamps, staples = { current: NO_STAPLES } }: Signature,
   space: TimeStampSpace,
   signal: AbortSignal,
-  stapleSpace = NO_STAPLE_SPACE,
+  stapleBytes = 0,
 ): Promise<SignedManifest> {
-  const response = staples.current.take(signer, stapleSpace);
-  const call = signingCallOf(signer);
-  const reserveSize = call.reserveSize + space.sizeBytes + stapleSpace.sizeBytes;
+  const response = staples.current.take(signer, stapleBytes);
+  const call = constantsOf(signer).call;
+  const reserveSize = call.reserveSize + space.sizeBytes + stapleBytes;
   const signing = async (tsaUrl: string | null): Promise<Buffer> => {
     const stamped = { ...call, reserveSize, ...(tsaUrl !== null && { tsaUrl }) };
     const store = await signWithKeys(definition, { signer, publisher }, stamped, signal);
@@ -123,39 +127,41 @@ async function signWithKeys(
   }
 }
 
-const signingCalls = new WeakMap<Signer, SdkSignature['call']>();
+/** The values that are the same for every manifest of a signer. */
+interface SignerConstants {
+  readonly call: SdkSignature['call'];
+  /** The expiry of the certificate of the chain that ends first. */
+  readonly notAfter: Date;
+}
 
-/** Caches the configuration, which is the same for every manifest of an identity. */
-function signingCallOf(signer: Signer): SdkSignature['call'] {
-  const known = signingCalls.get(signer);
+const knownConstants = new WeakMap<Signer, SignerConstants>();
+
+function constantsOf(signer: Signer): SignerConstants {
+  const known = knownConstants.get(signer);
   if (known !== undefined) return known;
-  const made = {
+  const certificates = signer.certificateChain.map((der) => new X509Certificate(der));
+  const call = {
     alg: signer.algorithm,
     // The SDK takes certificates as PEM only, and one after the other in one buffer.
-    certs: [Buffer.from(signer.certificateChain.map(pemOf).join(''))],
+    certs: [Buffer.from(certificates.map(String).join(''))],
     reserveSize: signatureReserveBytes(signer),
     directCoseHandling: false,
   };
-  signingCalls.set(signer, made);
-  return made;
+  const notAfter = new Date(Math.min(...certificates.map(({ validToDate }) => validToDate.getTime())));
+  const constants = { call, notAfter };
+  knownConstants.set(signer, constants);
+  return constants;
 }
 
 function manifestRefused(cause: unknown): AppError {
   return new AppError('MANIFEST_REFUSED', { problem: sdkProblem(cause) }, { cause });
 }
 
-const expiries = new WeakMap<Signer, Date>();
-
 /**
  * Throws `IDENTITY_EXPIRED` where a certificate of the signer has expired. The SDK looks at the first one only, and some of what it
  * signs is in a cache.
  */
 export function requireUnexpired(signer: Signer): void {
-  let notAfter = expiries.get(signer);
-  if (notAfter === undefined) {
-    const ends = signer.certificateChain.map((der) => new X509Certificate(der).validToDate.getTime());
-    notAfter = new Date(Math.min(...ends));
-    expiries.set(signer, notAfter);
-  }
+  const { notAfter } = constantsOf(signer);
   if (notAfter.getTime() < Date.now()) throw new AppError('IDENTITY_EXPIRED', { notAfter: notAfter.toISOString() });
 }

@@ -18,17 +18,11 @@ const MAX_SHOWN_CHARACTERS = 80;
 
 const VERSION_ENDING = /\.v\d+$/;
 
-/** Assertions that keep the rules. */
-interface FitAssertions {
-  /** The size of the data of each as JSON, in bytes. */
-  readonly sizesBytes: readonly number[];
-}
-
 /**
- * Checks assertions without the SDK. Throws `ASSERTIONS_REFUSED`, `ASSERTION_LABEL_REFUSED` or `ASSERTION_DATA_REFUSED`,
+ * Checks assertions without the SDK. Returns the size of the data of each as JSON, in bytes. Throws `ASSERTIONS_REFUSED`, `ASSERTION_LABEL_REFUSED` or `ASSERTION_DATA_REFUSED`,
  * with the field below `params.assertions`, for the first that breaks a rule.
  */
-export function requireFitAssertions(assertions: readonly CustomAssertion[]): FitAssertions {
+export function requireFitAssertions(assertions: readonly CustomAssertion[]): number[] {
   if (assertions.length > MAX_ASSERTIONS) {
     const problem = `there are ${assertions.length}, and ${MAX_ASSERTIONS} are allowed`;
     throw new AppError('ASSERTIONS_REFUSED', { problem }, { field: 'params.assertions' });
@@ -53,7 +47,7 @@ export function requireFitAssertions(assertions: readonly CustomAssertion[]): Fi
     }
     labels.add(label);
   }
-  return { sizesBytes: requireFitSize(assertions) };
+  return requireFitSize(assertions);
 }
 
 /**

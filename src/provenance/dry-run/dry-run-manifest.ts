@@ -1,16 +1,15 @@
-import { completeManifest, defineManifest, newInstanceId } from '../authoring/manifest-definition.ts';
+import {
+  completeManifest,
+  DRY_RUN_BINDING,
+  DRY_RUN_GENERATOR,
+  defineManifest,
+  newInstanceId,
+} from '../authoring/manifest-definition.ts';
 import type { CustomAssertion, StatedAction } from '../manifest-request.ts';
 import { READER_SETTINGS, wasmReader } from '../reading/wasm-reader.ts';
 import { MANIFEST_STORE_TYPE, type ManifestDefinition, readReport } from '../sdk/sdk.ts';
 import { sdkProblem } from '../sdk/sdk-problem.ts';
 import { type ManifestReport, problemsIn, type ValidationRule } from '../validation-report.ts';
-
-const GENERATOR = { name: 'dry run', version: '0' };
-
-const HARD_BINDING = {
-  label: 'c2pa.hash.data',
-  data: { exclusions: [], name: 'dry run', alg: 'sha256', hash: new Array<number>(32).fill(0), pad: [] },
-} as const;
 
 /** The assertions of a caller that a dry run checks; the actions become one of them. */
 export interface CheckedAssertions {
@@ -35,8 +34,10 @@ export function dryRunManifest({ assertions, actions }: CheckedAssertions): Mani
     allActionsIncluded: true,
   } as const;
   const ingredients = { parent, components: [], inputs: [], labels: new Map() };
-  const contents = { request, ingredients, generator: GENERATOR };
-  return completeManifest(defineManifest(contents, { now: new Date(), instanceId: newInstanceId() }), [HARD_BINDING]);
+  const contents = { request, ingredients, generator: DRY_RUN_GENERATOR };
+  return completeManifest(defineManifest(contents, { now: new Date(), instanceId: newInstanceId() }), [
+    DRY_RUN_BINDING,
+  ]);
 }
 
 /** A problem that a reader found in a manifest: a status code of the specification, or why it cannot be read at all. */

@@ -76,7 +76,8 @@ export class DryRunWorker {
       const startMs = performance.now();
       const outcome = await runIn(process, checked, budgets);
       const usedMs = performance.now() - startMs;
-      if (this.#isOld || memoryOf(process) > MAX_IDLE_BYTES) process.kill();
+      const { memoryBytes = 0 } = usageOfTree(process.pid ?? 0) ?? {};
+      if (this.#isOld || memoryBytes > MAX_IDLE_BYTES) process.kill();
       process.whenIdle(this.#options.idleTimeoutMs, () => process.kill());
       return { outcome, usedMs };
     } finally {
@@ -132,9 +133,4 @@ async function runIn(
   const { exit } = process;
   if (exit?.wasKilled === true) return { kind: 'exceeded', budget: exceeded };
   return { kind: 'exited', how: `it exited ${exit?.cause}` };
-}
-
-/** Returns the memory of a process in bytes; 0 where the system does not tell. */
-function memoryOf({ pid }: Child<DryRunRequest, DryRunAnswer>): number {
-  return usageOfTree(pid ?? 0)?.memoryBytes ?? 0;
 }

@@ -14,8 +14,8 @@ import { dryRunManifest, judgeManifest } from './dry-run-manifest.ts';
 serveParent(async ({ identity, timeStamps }: SigningCheck) => {
   const client = new SignerClient([identity]);
   client.connectAll(inheritedChannel);
-  const { name } = identity;
-  tellParent({ answer: await answerOf(client.signerOf(name), client.publisherOf(name), timeStamps) });
+  const { signer, publisher } = client.identityOf(identity.name);
+  tellParent({ answer: await answerOf(signer, publisher, timeStamps) });
 });
 
 async function answerOf(

@@ -1,6 +1,5 @@
 import type { KeyObject, X509Certificate } from 'node:crypto';
 import { itemAt } from '#errors/assert.ts';
-import type { SigningAlgorithm } from '../signer.ts';
 import type { ProfileDeviation } from '../signing-identity.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -38,8 +37,6 @@ const CLAIM_SIGNING_USAGES: readonly string[] = [
   EXTENDED_KEY_USAGE.c2paClaimSigning,
 ];
 
-const CURVES: Readonly<Record<string, string>> = { es256: 'prime256v1', es384: 'secp384r1', es512: 'secp521r1' };
-
 /**
  * Returns what keeps a chain from signing claims, each with its remedy (C2PA 2.2 §14.5.1, "Certificate Profile"; RFC
  * 5280); an empty list where nothing does. Trust is not judged here.
@@ -47,7 +44,6 @@ const CURVES: Readonly<Record<string, string>> = { es256: 'prime256v1', es384: '
 export async function certificateProblems(
   chain: readonly X509Certificate[],
   publicKey: KeyObject,
-  algorithm: SigningAlgorithm,
   now: Date,
 ): Promise<string[]> {
   const [leaf] = chain;
@@ -64,7 +60,7 @@ export async function certificateProblems(
   }
   return [
     ...(await leafProblems(leaf)),
-    ...keyProblems(leaf.publicKey, algorithm),
+    ...keyProblems(publicKey),
     ...chainProblems(chain),
     ...validityProblems(chain, now),
   ];
@@ -138,15 +134,10 @@ function extendedUsageProblems(usages: readonly string[]): string[] {
   ];
 }
 
-function keyProblems(publicKey: KeyObject, algorithm: SigningAlgorithm): string[] {
-  const { modulusLength = 0, namedCurve } = publicKey.asymmetricKeyDetails ?? {};
-  if (algorithm.startsWith('ps') && modulusLength < MIN_RSA_BITS) {
-    return [`the RSA key has ${modulusLength} bits. At least ${MIN_RSA_BITS} are needed`];
-  }
-  const curve = CURVES[algorithm];
-  return curve === undefined || curve === namedCurve
-    ? []
-    : [`${algorithm} needs a key on ${curve}, not ${namedCurve ?? 'none'}`];
+function keyProblems({ asymmetricKeyDetails }: KeyObject): string[] {
+  const { modulusLength } = asymmetricKeyDetails ?? {};
+  if (modulusLength === undefined || modulusLength >= MIN_RSA_BITS) return [];
+  return [`the RSA key has ${modulusLength} bits. At least ${MIN_RSA_BITS} are needed`];
 }
 
 function chainProblems(chain: readonly X509Certificate[]): string[] {

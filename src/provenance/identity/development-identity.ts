@@ -38,7 +38,9 @@ export async function loadDevelopmentIdentity(file: string, now = new Date()): P
     const existing = await readIdentity(file);
     if (existing === null) return identityOf(await createFile(file, await makeIdentity(now)), file);
     if (!expiresWithin(existing.leaf, RENEWAL_DAYS, now)) return identityOf(existing, file);
-    return identityOf(await replaceFile(file, await renewIdentity(existing, now)), file);
+    const renewed = await renewIdentity(existing, now);
+    await withStaged(file, renewed, (staged) => rename(staged, file));
+    return identityOf(renewed, file);
   } catch (cause) {
     if (!isSystemError(cause)) throw cause;
     throw new AppError(
@@ -109,13 +111,6 @@ async function createFile(file: string, identity: IdentityPem): Promise<Identity
       if (systemErrorCode(error) !== 'EEXIST') throw error;
       return (await readIdentity(file)) ?? identity;
     }
-  });
-}
-
-async function replaceFile(file: string, identity: IdentityPem): Promise<IdentityPem> {
-  return withStaged(file, identity, async (staged) => {
-    await rename(staged, file);
-    return identity;
   });
 }
 

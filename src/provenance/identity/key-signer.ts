@@ -2,12 +2,11 @@ import assert from 'node:assert';
 import { constants, type KeyObject, type SignKeyObjectInput, sign } from 'node:crypto';
 import { promisify } from 'node:util';
 import type { Signer, SigningAlgorithm } from '../signer.ts';
+import type { DeviceAlgorithm } from './signers/device-key.ts';
 
-const CURVE_ALGORITHMS: Readonly<Record<string, SigningAlgorithm>> = {
-  prime256v1: 'es256',
-  secp384r1: 'es384',
-  secp521r1: 'es512',
-};
+const EC_ALGORITHMS: readonly SigningAlgorithm[] = ['es256', 'es384', 'es512'];
+/** The curves of these, under their names in node:crypto. */
+export const CURVES: Readonly<Record<string, string>> = { es256: 'prime256v1', es384: 'secp384r1', es512: 'secp521r1' };
 
 const RSA_ALGORITHMS: readonly SigningAlgorithm[] = ['ps256', 'ps384', 'ps512'];
 
@@ -23,10 +22,8 @@ const signBehind = promisify(sign);
 export function algorithmsOfKey(key: KeyObject): readonly SigningAlgorithm[] {
   const { namedCurve, hashAlgorithm } = key.asymmetricKeyDetails ?? {};
   switch (key.asymmetricKeyType) {
-    case 'ec': {
-      const algorithm = CURVE_ALGORITHMS[namedCurve ?? ''];
-      return algorithm === undefined ? [] : [algorithm];
-    }
+    case 'ec':
+      return EC_ALGORITHMS.filter((name) => CURVES[name] === namedCurve);
     case 'rsa':
       return RSA_ALGORITHMS;
     case 'rsa-pss':
@@ -61,9 +58,9 @@ export function createKeySigner(
   };
 }
 
-/** Returns the hash under its name in node:crypto; null for Ed25519, which has its own. */
-function hashOf(algorithm: SigningAlgorithm): string | null {
-  return algorithm === 'ed25519' ? null : `sha${algorithm.slice(2)}`;
+/** Returns the hash of an algorithm under its name in node:crypto; null for Ed25519, which signs the message itself. */
+export function hashOf(algorithm: DeviceAlgorithm): 'sha256' | 'sha384' | 'sha512' | null {
+  return algorithm === 'ed25519' ? null : (`sha${algorithm.slice(2)}` as 'sha256');
 }
 
 /**

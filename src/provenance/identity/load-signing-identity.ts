@@ -11,17 +11,6 @@ import { loadDevelopmentIdentity } from './development-identity.ts';
 import { algorithmsOfKey, createKeySigner } from './key-signer.ts';
 import { pemBlocks } from './pem.ts';
 
-/** A signer with resources that it gives back, such as sessions of a device. */
-export interface LoadedSigner extends Signer {
-  /** Resolves when signatures that were asked for have ended, and nothing is open any more. */
-  close(): Promise<void>;
-}
-
-/** A signing identity in its signer process. */
-interface LoadedIdentity extends SigningIdentity {
-  readonly signer: LoadedSigner;
-}
-
 /** The settings of a key that is in a file. */
 export type PemCredential = CredentialSettings & { readonly signer: Extract<SignerSettings, { readonly type: 'pem' }> };
 
@@ -30,31 +19,23 @@ export type PemCredential = CredentialSettings & { readonly signer: Extract<Sign
  * share. Rejects with an AppError that says what is wrong, where, and the remedy: `IDENTITY_FILE_UNREADABLE`, `IDENTITY_INVALID` where
  * readers would refuse its signatures, or an error of the device.
  */
-export async function loadCredential(settings: CredentialSettings, stateDir: string): Promise<LoadedIdentity> {
+export async function loadCredential(settings: CredentialSettings, stateDir: string): Promise<SigningIdentity> {
   const { certificatePath, signer } = settings;
-  if (signer.type === 'development') return closable(await loadDevelopmentIdentity(certificatePath));
+  if (signer.type === 'development') return await loadDevelopmentIdentity(certificatePath);
   if (signer.type === 'pem') {
     const { identity, problems } = await inspectIdentity({ ...settings, signer });
     if (problems.length > 0) throw invalid(certificatePath, problems);
-    return closable(identity);
+    return identity;
   }
   const chain = certificatesOf(await readPem(certificatePath), certificatePath);
   const { publicKey } = itemAt(chain, 0);
   const algorithm = chooseAlgorithm(publicKey, certificatePath, settings.algorithm);
-  const problems = await certificateProblems(chain, publicKey, algorithm, new Date());
+  const problems = await certificateProblems(chain, publicKey, new Date());
   if (problems.length > 0) throw invalid(certificatePath, problems);
   // Only the process of such a key loads what talks to devices.
   const { openSigner } = await import('./signers/open-signer.ts');
-  const certificateChain = signedChainOf(chain);
-  return identityOf(
-    chain,
-    certificatePath,
-    await openSigner(signer, { algorithm, publicKey, certificateChain, stateDir }),
-  );
-}
-
-function closable(identity: SigningIdentity): LoadedIdentity {
-  return { ...identity, signer: { ...identity.signer, close: async () => undefined } };
+  const opening = { algorithm, publicKey, certificateChain: signedChainOf(chain), stateDir };
+  return identityOf(chain, certificatePath, await openSigner(signer, opening));
 }
 
 /**
@@ -69,16 +50,12 @@ export async function inspectIdentity({
   const chain = certificatesOf(await readPem(certificatePath), certificatePath);
   const key = privateKeyOf(await readPem(settings.private_key_path), settings);
   const algorithm = chooseAlgorithm(key, settings.private_key_path, wanted);
-  const problems = await certificateProblems(chain, createPublicKey(key), algorithm, new Date());
+  const problems = await certificateProblems(chain, createPublicKey(key), new Date());
   const signer = createKeySigner(key, algorithm, signedChainOf(chain));
   return { identity: await identityOf(chain, certificatePath, signer), problems };
 }
 
-async function identityOf<AnySigner extends Signer>(
-  chain: readonly X509Certificate[],
-  file: string,
-  signer: AnySigner,
-): Promise<SigningIdentity & { readonly signer: AnySigner }> {
+async function identityOf(chain: readonly X509Certificate[], file: string, signer: Signer): Promise<SigningIdentity> {
   const leaf = itemAt(chain, 0);
   return {
     signer,

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { AppError } from '#errors/app-error.ts';
 import { inheritedChannel, serveParent, tellParent } from '#processes/parent.ts';
+import type { Signer } from '../signer.ts';
 import {
   type Frame,
   type KeyOrder,
@@ -12,13 +13,12 @@ import {
   receiveFrames,
   type SignerAnswer,
   type SignerClientState,
-  type SignerOrder,
   STATUS,
   sendFrame,
   type ToSigner,
 } from '../signer-protocol.ts';
 import { describeCredential } from '../signing-identity.ts';
-import { type LoadedSigner, loadCredential } from './load-signing-identity.ts';
+import { loadCredential } from './load-signing-identity.ts';
 
 // A process that holds signing keys. It reads the files of credentials, signs the data that its clients send, without parsing it, and
 // does nothing else.
@@ -34,24 +34,24 @@ interface Client {
 }
 
 /** The keys by their numbers. */
-const signers = new Map<number, LoadedSigner>();
+const signers = new Map<number, Signer>();
 const clients = new Map<number, Client>();
 /** True once requests are read: not before the first keys were loaded. */
 let isServing = false;
 
 serveParent(async (message: ToSigner, channel) => {
-  if (message.type === 'start') answerService({ loaded: await start(message.order) });
-  else if (message.type === 'load') answerService({ loaded: [await load(message.key)] });
+  if (message.type === 'start') answerService(await start(message));
+  else if (message.type === 'load') answerService([await load(message.key)]);
   else if (message.type === 'keep') await keep(message.keys);
-  else if (message.type === 'ping') answerService({ pong: true });
+  else if (message.type === 'ping') answerService([]);
   else if (message.type === 'allow') allow(message.client);
   else if (message.type === 'decide') decide(message.client, message.isRunning);
   else if (channel !== undefined) welcome(message.client, channel);
 });
 
-async function start(order: SignerOrder): Promise<LoadAnswer[]> {
-  for (const [index, client] of order.clients.entries()) welcome(client, inheritedChannel(index));
-  const loaded = await Promise.all(order.keys.map(load));
+async function start({ clients: inherited, keys }: ToSigner & { readonly type: 'start' }): Promise<LoadAnswer[]> {
+  for (const [index, client] of inherited.entries()) welcome(client, inheritedChannel(index));
+  const loaded = await Promise.all(keys.map(load));
   isServing = true;
   for (const [clientId, client] of clients) serve(clientId, client);
   return loaded;
@@ -65,12 +65,12 @@ async function load({ settings, stateDir, process, current, key }: KeyOrder): Pr
     const isCurrent = current?.certificateChain.join() === credential.certificateChain.join();
     const number = isCurrent ? current.key : key;
     if (number === null) {
-      await loaded.signer.close();
+      await loaded.signer.close?.();
       return { isOther: true };
     }
     const replaced = signers.get(number);
     signers.set(number, loaded.signer);
-    await replaced?.close();
+    await replaced?.close?.();
     return { credential: { ...credential, key: number } };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
@@ -82,7 +82,7 @@ async function keep(keys: readonly number[]): Promise<void> {
   for (const [key, signer] of signers) {
     if (keys.includes(key)) continue;
     signers.delete(key);
-    await signer.close();
+    await signer.close?.();
   }
 }
 

@@ -20,12 +20,7 @@ parentPort?.on('message', async (task: ReadingTask) => parentPort?.postMessage(a
 export type ReadableAsset =
   | { readonly path: string; readonly mediaType: string }
   | { readonly bytes: Uint8Array; readonly mediaType: string }
-  | FragmentAsset;
-
-export interface FragmentAsset {
-  readonly init: Uint8Array;
-  readonly fragment: Uint8Array;
-}
+  | { readonly init: Uint8Array; readonly fragment: Uint8Array };
 
 export interface ReadingTask {
   readonly asset: ReadableAsset;

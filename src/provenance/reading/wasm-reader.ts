@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import type { WasmReader } from '@contentauth/c2pa-wasm';
 import { vendorFile } from '#config/vendor-files.ts';
 import { EXTENDED_KEY_USAGE } from '../identity/certificate-profile.ts';
+import type { TrustList } from '../trust-lists.ts';
 
 /** The settings of every call: nothing that a file names is ever fetched. */
 const VERIFY = { remote_manifest_fetch: false, ocsp_fetch: false };
@@ -30,13 +31,8 @@ export function readerSettings(anchors: string | null): string {
 
 /** Lists of publishers: anchors in PEM, and end-entity certificates in PEM or as their SHA-256 in base64. */
 export interface PublisherLists {
-  readonly anchors: readonly NamedPem[];
-  readonly allowed: readonly NamedPem[];
-}
-
-interface NamedPem {
-  readonly name: string;
-  readonly pem: string;
+  readonly anchors: readonly TrustList[];
+  readonly allowed: readonly TrustList[];
 }
 
 /**

@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { type Backoff, backoffMs } from '#concurrency/retry.ts';
 import type { Log } from '#telemetry/logger.ts';
 import { authorityProblem, postBounded } from '../bounded-post.ts';
-import type { HeldStatus } from '../staples.ts';
+import { type HeldStatus, NOT_ASKED } from '../staples.ts';
 import type { TrustSource } from '../trust-lists.ts';
 import { judgeResponse } from './judge-response.ts';
 import { MAX_RESPONSE_BYTES, ocspRequestFor } from './ocsp-messages.ts';
@@ -35,7 +35,7 @@ export class HeldResponse {
   readonly #options: HeldResponseOptions;
   readonly #subject: string;
   readonly #stop = new AbortController();
-  #status: HeldStatus = { status: 'none', problem: 'the responder has not answered yet' };
+  #status = NOT_ASKED;
   /** The time of the latest response: a revocation must not be undone by a response from before it. */
   #thisUpdate = new Date(0);
   #failures = 0;

@@ -1,4 +1,4 @@
-import { createHash, type X509Certificate } from 'node:crypto';
+import { hash, type X509Certificate } from 'node:crypto';
 import {
   BasicOCSPResponse,
   CertID,
@@ -52,12 +52,8 @@ export function identifierFor({ leaf, issuer }: IssuedCertificate): (algorithm: 
   const { issuer: name, serialNumber } = AsnConvert.parse(leaf.raw, Certificate).tbsCertificate;
   const key = AsnConvert.parse(issuer.raw, Certificate).tbsCertificate.subjectPublicKeyInfo.subjectPublicKey;
   return (algorithm) => {
-    const digest = (bytes: ArrayBuffer): OctetString =>
-      new OctetString(
-        createHash(HASHES[algorithm] as string)
-          .update(Buffer.from(bytes))
-          .digest(),
-      );
+    const digest = (bytes: ArrayBuffer) =>
+      new OctetString(hash(HASHES[algorithm] as string, Buffer.from(bytes), 'buffer'));
     return new CertID({
       hashAlgorithm: new AlgorithmIdentifier({ algorithm, parameters: null }),
       issuerNameHash: digest(AsnConvert.serialize(name)),

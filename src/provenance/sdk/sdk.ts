@@ -114,27 +114,21 @@ export async function signIngredient(
 }
 
 /**
- * Reads and validates the manifest store of an asset. `anchors` are certificates in PEM that signers and authorities
- * may have. Returns null where it has none. Rejects with the SDK's own error.
+ * Reads and validates the manifest store of an asset, or one that lies apart from it. `anchors` are certificates in PEM that
+ * signers and authorities may have. Returns null where there is none. Rejects with the SDK's own error.
  */
 export async function readReport(
-  asset: SdkAsset,
+  asset: SdkAsset & { readonly detachedStore?: Uint8Array },
   signal: AbortSignal,
   anchors?: string,
 ): Promise<ManifestReport | null> {
-  const reader = await awaitNativeCall(() => Reader.fromAsset(sdkAsset(asset), validating(anchors)), signal);
+  const { detachedStore: store } = asset;
+  const read = async () =>
+    store === undefined
+      ? await Reader.fromAsset(sdkAsset(asset), validating(anchors))
+      : await Reader.fromManifestDataAndAsset(Buffer.from(store), sdkAsset(asset), validating(anchors));
+  const reader = await awaitNativeCall(read, signal);
   return reader === null ? null : (reader.json() as ManifestReport);
-}
-
-/** Reads and validates a manifest store that lies apart from its asset. Rejects with the SDK's own error. */
-export async function readDetachedReport(
-  store: Uint8Array,
-  asset: SdkAsset,
-  signal: AbortSignal,
-  anchors?: string,
-): Promise<ManifestReport> {
-  const read = () => Reader.fromManifestDataAndAsset(Buffer.from(store), sdkAsset(asset), validating(anchors));
-  return (await awaitNativeCall(read, signal)).json() as ManifestReport;
 }
 
 /** Returns the manifest store of the first ingredient of the active manifest; null where there is none. */

@@ -1,7 +1,7 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { itemAt } from '#errors/assert.ts';
-import type { FragmentReader } from '#provenance/fragment-reader.ts';
+import type { FragmentReader } from '#provenance/official-reader.ts';
 import type { ValidationResults } from '#provenance/validation-report.ts';
 import { type MediaPart, type Rendition, readPart } from '../media-part.ts';
 import {

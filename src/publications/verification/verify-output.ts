@@ -2,7 +2,7 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
-import type { FragmentReader } from '#provenance/fragment-reader.ts';
+import type { FragmentReader } from '#provenance/official-reader.ts';
 import { type Rendition, readPart } from '../media-part.ts';
 import { describeFinding } from './publication-verdict.ts';
 import { verifyParts } from './verify-parts.ts';

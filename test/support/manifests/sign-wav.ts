@@ -32,9 +32,7 @@ export function testAuthor({
   trust?: TrustSource;
 } = {}): ManifestAuthor {
   return createManifestAuthor({
-    signerOf: () => signer,
-    publisherOf: () => publisher,
-    timeStampsOf: () => timeStamps,
+    identityOf: () => ({ signer, publisher, timeStamps }),
     staples,
     generator,
     trust,

@@ -9,7 +9,7 @@ import { localFolderOpener } from '#inputs/local/local-folder.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '#operations/operation.ts';
 import { verify } from '#operations/registry.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
-import { createFragmentReader } from '#provenance/fragment-reader.ts';
+import { createFragmentReader } from '#provenance/official-reader.ts';
 import { type TrustSettings, TrustStore } from '#provenance/trust-store.ts';
 import { NO_LOG } from '../jobs/test-jobs.ts';
 

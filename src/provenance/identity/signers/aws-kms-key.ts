@@ -1,10 +1,10 @@
-import { createPublicKey, type KeyObject } from 'node:crypto';
+import { createPublicKey, hash, type KeyObject } from 'node:crypto';
 import type { KMSClient, KMSServiceException, SigningAlgorithmSpec } from '@aws-sdk/client-kms';
 import { AppError } from '#errors/app-error.ts';
 import { problemOf, systemErrorCode } from '#errors/system-problem.ts';
-import { ECDSA_SIGNATURE_SIZES_BYTES } from '../key-signer.ts';
+import { ECDSA_SIGNATURE_SIZES_BYTES, hashOf } from '../key-signer.ts';
 import type { DeviceAlgorithm, DeviceKey, SettingsOf } from './device-key.ts';
-import { digest, hashOf, p1363OfDer } from './signature-forms.ts';
+import { p1363OfDer } from './signature-forms.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 /** Bounds one attempt. */
@@ -59,12 +59,12 @@ class AwsKmsKey implements DeviceKey {
 
   async sign(data: Uint8Array, algorithm: DeviceAlgorithm, abortSignal: AbortSignal): Promise<Buffer> {
     const { SignCommand } = await import('@aws-sdk/client-kms');
-    const hash = hashOf(algorithm) ?? 'sha512';
+    const hashName = hashOf(algorithm) ?? 'sha512';
     const command = new SignCommand({
       KeyId: this.key,
-      Message: digest(data, hash),
+      Message: hash(hashName, data, 'buffer'),
       MessageType: 'DIGEST',
-      SigningAlgorithm: `${FAMILIES[algorithm.slice(0, 2)]}_SHA_${hash.slice(3)}` as SigningAlgorithmSpec,
+      SigningAlgorithm: `${FAMILIES[algorithm.slice(0, 2)]}_SHA_${hashName.slice(3)}` as SigningAlgorithmSpec,
     });
     const { Signature } = await this.#explain(this.#client.send(command, { abortSignal }), abortSignal);
     const signature = Buffer.from(Signature ?? []);

@@ -1,10 +1,9 @@
-import { createPublicKey, type KeyObject } from 'node:crypto';
+import { createPublicKey, hash, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import { algorithmName } from '../../algorithm-name.ts';
-import { readCredential } from './credential-file.ts';
+import { hashOf } from '../key-signer.ts';
 import type { DeviceAlgorithm, DeviceKey, SettingsOf } from './device-key.ts';
-import { connectJsonServer, type JsonServer, readAnswer } from './json-exchange.ts';
-import { digest, hashOf } from './signature-forms.ts';
+import { connectJsonServer, type JsonServer, readAnswer, readCredential } from './json-exchange.ts';
 
 // The client of our own protocol (docs/signers.md).
 
@@ -24,25 +23,21 @@ export async function openHttpKey(settings: SettingsOf<'http'>): Promise<DeviceK
     certificatePath: settings.client_certificate_path,
     keyPath: settings.client_key_path,
   });
-  return new HttpKey(settings, { server, url, device });
-}
-
-interface Way {
-  readonly server: JsonServer;
-  readonly url: URL;
-  readonly device: string;
+  return new HttpKey(settings, server, url, device);
 }
 
 class HttpKey implements DeviceKey {
   readonly key: string;
   readonly device: string;
-  readonly #way: Way;
+  readonly #server: JsonServer;
+  readonly #url: URL;
   readonly #tokenPath: string | undefined;
 
-  constructor({ key, token_path }: SettingsOf<'http'>, way: Way) {
+  constructor({ key, token_path }: SettingsOf<'http'>, server: JsonServer, url: URL, device: string) {
     this.key = key;
-    this.device = way.device;
-    this.#way = way;
+    this.device = device;
+    this.#server = server;
+    this.#url = url;
     this.#tokenPath = token_path;
   }
 
@@ -52,26 +47,22 @@ class HttpKey implements DeviceKey {
   }
 
   async sign(data: Uint8Array, algorithm: DeviceAlgorithm, signal: AbortSignal): Promise<Buffer> {
-    const hash = hashOf(algorithm);
-    const message = hash === null ? { data: base64(data) } : { digest: base64(digest(data, hash)) };
+    const hashName = hashOf(algorithm);
+    const message =
+      hashName === null ? { data: Buffer.from(data).toString('base64') } : { digest: hash(hashName, data, 'base64') };
     const answer = await this.#ask({ operation: 'sign', algorithm: algorithmName(algorithm), ...message }, signal);
     return readAnswer((given) => Buffer.from(signatureAnswer.parse(given).signature, 'base64'), answer, this.device);
   }
 
   close(): Promise<void> {
-    return this.#way.server.close();
+    return this.#server.close();
   }
 
   async #ask(fields: object, signal: AbortSignal): Promise<unknown> {
-    const { server, url } = this.#way;
     // Read for each request, so that a renewed token is used.
     const headers =
       this.#tokenPath === undefined ? {} : { authorization: `Bearer ${await readCredential(this.#tokenPath)}` };
     const body = { ...fields, key: this.key };
-    return server.send({ method: 'POST', url, headers, body, key: this.key }, signal);
+    return this.#server.send({ method: 'POST', url: this.#url, headers, body, key: this.key }, signal);
   }
-}
-
-function base64(data: Uint8Array): string {
-  return Buffer.from(data).toString('base64');
 }

@@ -1,9 +1,9 @@
+import { readFile } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import type { Agent, buildConnector } from 'undici';
 import { retry } from '#concurrency/retry.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
-import { readCredentialFile } from './credential-file.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 /** Bounds the wait for the headers of an answer, and for each part of it. */
@@ -162,4 +162,23 @@ function problemOfExchange(error: unknown): string {
   if (error instanceof BusyServer) return error.message;
   if (isSystemError(error)) return problemOf(error);
   return `the connection failed (${systemErrorCode(error) ?? 'for an unknown reason'})`;
+}
+
+/** A credential is short; nothing longer is read. */
+const MAX_CREDENTIAL_CHARACTERS = 64 * 1024;
+
+/** Reads a PIN, a token or the like, without the white space around it. Throws `SIGNER_CREDENTIAL_UNREADABLE`. */
+export async function readCredential(file: string): Promise<string> {
+  const text = (await readCredentialFile(file)).toString('utf8').trim();
+  if (text !== '' && text.length <= MAX_CREDENTIAL_CHARACTERS) return text;
+  throw new AppError('SIGNER_CREDENTIAL_UNREADABLE', { file, problem: text === '' ? 'it is empty' : 'it is too long' });
+}
+
+/** Reads a file of a credential. Throws `SIGNER_CREDENTIAL_UNREADABLE`. */
+async function readCredentialFile(file: string): Promise<Buffer> {
+  try {
+    return await readFile(file);
+  } catch (cause) {
+    throw new AppError('SIGNER_CREDENTIAL_UNREADABLE', { file, problem: problemOf(cause) }, { cause });
+  }
 }

@@ -22,8 +22,8 @@ export interface OpeningContext {
   readonly timeoutMs?: number;
 }
 
-/** A signer whose key is in a device, and what it keeps open. */
-export type DeviceSigner = Signer & { close(): Promise<void> };
+/** A signer whose key is in a device. */
+export type DeviceSigner = Required<Signer>;
 
 /**
  * Opens a key in a device, and signs once with it. Throws an AppError: one of the class `outage` where the key may be usable

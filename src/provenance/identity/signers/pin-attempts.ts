@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -88,10 +88,7 @@ async function readPin(file: string): Promise<{ readonly pin: string; readonly c
 }
 
 function digestOf({ file, token }: PinSource): string {
-  return createHash('sha256')
-    .update(JSON.stringify([file, token]))
-    .digest('hex')
-    .slice(0, 32);
+  return hash('sha256', JSON.stringify([file, token])).slice(0, 32);
 }
 
 function refused({ file, token }: PinSource): AppError {

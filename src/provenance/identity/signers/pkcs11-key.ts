@@ -1,13 +1,13 @@
-import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto';
+import { createPublicKey, hash, type JsonWebKey, type KeyObject } from 'node:crypto';
 import type { Handle, Mechanism, PKCS11 } from 'pkcs11js';
 import { Semaphore } from '#concurrency/semaphore.ts';
 import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
+import { hashOf } from '../key-signer.ts';
 import type { DeviceAlgorithm, DeviceContext, DeviceKey, SettingsOf } from './device-key.ts';
 import { loadModule, type Pkcs11Module } from './pkcs11-module.ts';
 import { isLost, problemOfModule } from './pkcs11-problems.ts';
 import { type KeySession, OBJECT_CLASS, Pkcs11Token } from './pkcs11-token.ts';
-import { digest, hashOf } from './signature-forms.ts';
 
 /** Larger than any signature of these algorithms. */
 const MAX_SIGNATURE_BYTES = 2048;
@@ -135,11 +135,11 @@ const HASHES = {
 
 /** Returns the mechanism of an algorithm, and its input: the digest, but for mechanisms that hash by themselves. */
 function signingInput(data: Uint8Array, algorithm: DeviceAlgorithm): { mechanism: Mechanism; input: Buffer } {
-  const hash = hashOf(algorithm);
-  if (hash === null) return { mechanism: { mechanism: CKM_EDDSA }, input: Buffer.from(data) };
-  const { sizeBytes: saltLen, mechanism: hashAlg, maskGeneration: mgf, withRsaPkcs } = HASHES[hash];
+  const hashName = hashOf(algorithm);
+  if (hashName === null) return { mechanism: { mechanism: CKM_EDDSA }, input: Buffer.from(data) };
+  const { sizeBytes: saltLen, mechanism: hashAlg, maskGeneration: mgf, withRsaPkcs } = HASHES[hashName];
   if (algorithm.startsWith('rs')) return { mechanism: { mechanism: withRsaPkcs }, input: Buffer.from(data) };
-  const input = digest(data, hash);
+  const input = hash(hashName, data, 'buffer');
   if (algorithm.startsWith('es')) return { mechanism: { mechanism: CKM_ECDSA }, input };
   const parameter = { type: CK_PARAMS_RSA_PSS, hashAlg, mgf, saltLen };
   return { mechanism: { mechanism: CKM_RSA_PKCS_PSS, parameter }, input };

@@ -1,18 +1,9 @@
-import { constants, createHash, type KeyObject, verify } from 'node:crypto';
+import { constants, type KeyObject, verify } from 'node:crypto';
 import { promisify } from 'node:util';
+import { hashOf } from '../key-signer.ts';
 import type { DeviceAlgorithm } from './device-key.ts';
 
 const verifyBehind = promisify(verify);
-
-/** Returns the hash of an algorithm under its name in node:crypto; null for Ed25519, which signs the message itself. */
-export function hashOf(algorithm: DeviceAlgorithm): 'sha256' | 'sha384' | 'sha512' | null {
-  if (algorithm === 'ed25519') return null;
-  return `sha${algorithm.slice(2)}` as 'sha256';
-}
-
-export function digest(data: Uint8Array, hash: string): Buffer {
-  return createHash(hash).update(data).digest();
-}
 
 /** Returns true where a signature in the form of COSE, or of PKCS #1 v1.5, belongs to the data and the key. */
 export async function isSignatureOf(

@@ -1,10 +1,9 @@
-import { createPublicKey, type KeyObject } from 'node:crypto';
+import { createPublicKey, hash, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import { AppError } from '#errors/app-error.ts';
-import { readCredential } from './credential-file.ts';
+import { hashOf } from '../key-signer.ts';
 import type { DeviceAlgorithm, DeviceContext, DeviceKey, SettingsOf } from './device-key.ts';
-import { connectJsonServer, type JsonRequest, type JsonServer, readAnswer } from './json-exchange.ts';
-import { digest, hashOf } from './signature-forms.ts';
+import { connectJsonServer, type JsonRequest, type JsonServer, readAnswer, readCredential } from './json-exchange.ts';
 
 // A key of the transit engine, which OpenBao has, too: https://developer.hashicorp.com/vault/api-docs/secret/transit
 
@@ -74,10 +73,10 @@ class VaultKey implements DeviceKey {
   }
 
   async sign(data: Uint8Array, algorithm: DeviceAlgorithm, signal: AbortSignal): Promise<Buffer> {
-    const hash = hashOf(algorithm);
-    const input = Buffer.from(hash === null ? data : digest(data, hash)).toString('base64');
+    const hashName = hashOf(algorithm);
+    const input = hashName === null ? Buffer.from(data).toString('base64') : hash(hashName, data, 'base64');
     const body = { input, ...(this.#version && { key_version: this.#version }), ...signingOptions(algorithm) };
-    const path = `sign/${encodeURIComponent(this.key)}${hash === null ? '' : `/sha2-${hash.slice(3)}`}`;
+    const path = `sign/${encodeURIComponent(this.key)}${hashName === null ? '' : `/sha2-${hashName.slice(3)}`}`;
     const answer = await this.#ask({ method: 'POST', body }, path, signal);
     const { signature } = readAnswer((given) => signatureAnswer.parse(given), answer, this.device).data;
     // Buffer takes both alphabets of base64; with `jws` it is that of URLs.
