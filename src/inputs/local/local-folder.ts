@@ -40,7 +40,8 @@ export function localFolderOpener(policy: LocalInputPolicy, limits: FolderLimits
 /**
  * Lists a folder of this host, with all folders in it. Regular files are taken; a link is taken for the file that it
  * leads to, inside the folder; a link that leads elsewhere or to a folder, and everything that is no regular file, is
- * refused by its name. Stagings of this service are passed over. `name` is what the source will be called. Throws
+ * refused by its name. Stagings of this service are passed over. `name` is what the source will be called. Nothing is
+ * held open but the files that callers open. Throws
  * `FOLDER_IS_ROOT`, `SOURCE_NOT_FOLDER`, `FOLDER_EMPTY`, `FOLDER_TOO_LARGE`, `FOLDER_ENTRY_REFUSED`, or what
  * `resolveAllowed` throws.
  */
@@ -59,7 +60,17 @@ export async function openLocalFolder(
   if (!stats.isDirectory()) throw new AppError('SOURCE_NOT_FOLDER', { path });
   const files = await new FolderListing({ path, root, check, limits, signal }).run();
   if (files.length === 0) throw new AppError('FOLDER_EMPTY', { path });
-  return new LocalFolder(name, files);
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  return {
+    name,
+    files,
+    async open(filePath, stop) {
+      stop.throwIfAborted();
+      const file = byPath.get(filePath);
+      if (file === undefined) throw new AppError('SOURCE_NOT_FOUND', { path: filePath });
+      return await openListed(file, safeName(basename(filePath)) || name);
+    },
+  };
 }
 
 /** A file as it was when the folder was listed. */
@@ -180,34 +191,14 @@ class FolderListing {
   }
 }
 
-/** A folder of this host as it was listed. Nothing is held open but the files that callers opened. */
-class LocalFolder implements SourceFolder {
-  readonly name: string;
-  readonly files: readonly FolderFile[];
-  readonly #byPath: ReadonlyMap<string, ListedFile>;
-
-  constructor(name: string, files: readonly ListedFile[]) {
-    this.name = name;
-    this.files = files;
-    this.#byPath = new Map(files.map((file) => [file.path, file]));
-  }
-
-  async open(path: string, signal: AbortSignal): Promise<ByteSource> {
-    signal.throwIfAborted();
-    const file = this.#byPath.get(path);
-    if (file === undefined) throw new AppError('SOURCE_NOT_FOUND', { path });
-    const descriptor = await translated(file.realPath, () => Descriptor.open(file.realPath, OPEN_FLAGS));
-    try {
-      const name = safeName(basename(path)) || this.name;
-      return new FileSource(descriptor, name, file.realPath, openedAsListed(descriptor, file));
-    } catch (error) {
-      await descriptor.close();
-      throw error;
-    }
-  }
-
-  close(): Promise<void> {
-    return Promise.resolve();
+/** Opens a file as it was listed. Throws `SOURCE_CHANGED` for another one. */
+async function openListed(file: ListedFile, name: string): Promise<ByteSource> {
+  const descriptor = await translated(file.realPath, () => Descriptor.open(file.realPath, OPEN_FLAGS));
+  try {
+    return new FileSource(descriptor, name, file.realPath, openedAsListed(descriptor, file));
+  } catch (error) {
+    await descriptor.close();
+    throw error;
   }
 }
 

@@ -114,7 +114,8 @@ export function s3FolderOpener(settings: S3InputSettings, limits: FolderLimits):
 /**
  * Lists every object whose key starts with the address's and a slash, or all of the bucket. Objects whose keys end in a slash, which
  * consoles put there to show an empty folder, are passed over; keys that no folder could hold are
- * refused. Throws `FOLDER_EMPTY`, `FOLDER_ENTRY_REFUSED` or `S3_…`.
+ * refused. Opening a listed object asks for nothing: its first read does. Throws `FOLDER_EMPTY`, `FOLDER_ENTRY_REFUSED`
+ * or `S3_…`.
  */
 export async function openS3Folder(
   url: string,
@@ -128,7 +129,19 @@ export async function openS3Folder(
   const reader = new S3Reader(await connectS3(settings));
   const files = await listAsWritten(reader, address, limits, signal);
   if (files.length === 0) throw new AppError('FOLDER_EMPTY', { path: url });
-  return new S3Folder(reader, name, files);
+  const objects = new Map(files.map(({ path, object }) => [path, object]));
+  // Files are read side by side, and some are large.
+  const memory = new PrefetchBudget();
+  return {
+    name,
+    files,
+    async open(path, stop) {
+      stop.throwIfAborted();
+      const object = objects.get(path);
+      if (object === undefined) throw new AppError('SOURCE_NOT_FOUND', { path });
+      return new S3Source(reader, object, safeName(basename(path)) || name, { memory });
+    },
+  };
 }
 
 /** Prefixes are taken as they are written; where nothing is, callers who encode them are understood too. */
@@ -180,32 +193,4 @@ function checkEntry(prefix: S3Address, path: string, { maxDepth }: FolderLimits)
 
 function tooLarge(prefix: S3Address, what: 'files' | 'bytes' | 'levels of folders', limit: number): AppError {
   return new AppError('FOLDER_TOO_LARGE', { path: s3UrlOf(prefix), what, limit });
-}
-
-/** The objects under a prefix as they were listed. Opening one asks for nothing: its first read does. */
-class S3Folder implements SourceFolder {
-  readonly name: string;
-  readonly files: readonly FolderFile[];
-  readonly #reader: S3Reader;
-  readonly #objects: ReadonlyMap<string, S3Object>;
-  /** Files are read side by side, and some are large. */
-  readonly #memory = new PrefetchBudget();
-
-  constructor(reader: S3Reader, name: string, files: readonly ListedObject[]) {
-    this.name = name;
-    this.files = files;
-    this.#reader = reader;
-    this.#objects = new Map(files.map(({ path, object }) => [path, object]));
-  }
-
-  async open(path: string, signal: AbortSignal): Promise<ByteSource> {
-    signal.throwIfAborted();
-    const object = this.#objects.get(path);
-    if (object === undefined) throw new AppError('SOURCE_NOT_FOUND', { path });
-    return new S3Source(this.#reader, object, safeName(basename(path)) || this.name, { memory: this.#memory });
-  }
-
-  close(): Promise<void> {
-    return Promise.resolve();
-  }
 }
