@@ -9,7 +9,7 @@ import type { ExistingOutputs } from '#config/config.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { CommittedFolders } from './local/commit-folder.ts';
-import { type FolderHandle, OutputFolders } from './local/folder-handle.ts';
+import { type FolderHandle, openOutputFolder } from './local/folder-handle.ts';
 import { removeEarlierStagings, StagedFile, type Staging, stagingSecretIn } from './local/staged-entries.ts';
 import { StagedFolder } from './local/staged-folder.ts';
 import { checkOutputSegments, type Naming } from './output-path.ts';
@@ -57,7 +57,6 @@ interface LocalSinkOptions {
 /** Outputs as files and folders below one folder of this host: `<base_dir>/<prefix>/<name>/<leaf>`. */
 export class LocalSink implements OutputSink {
   readonly #baseDir: string;
-  readonly #folders: OutputFolders;
   readonly #naming: Naming;
   readonly #existing: ExistingOutputs | undefined;
   readonly #readBack: boolean;
@@ -82,7 +81,6 @@ export class LocalSink implements OutputSink {
     readBack = false,
   }: LocalSinkOptions) {
     this.#baseDir = resolve(baseDir);
-    this.#folders = new OutputFolders(this.#baseDir);
     this.#naming = naming;
     this.#existing = existing;
     this.#readBack = readBack;
@@ -203,7 +201,7 @@ export class LocalSink implements OutputSink {
     return await withOutputErrors(destination, async () => {
       await this.#refuseProtectedPath(destination, destination);
       const name = basename(destination);
-      const folder = await this.#folders.open(dirname(destination));
+      const folder = await openOutputFolder(this.#baseDir, dirname(destination));
       try {
         await this.#refuseProtectedPath(destination, join(folder.path, name));
         await removeEarlierStagings({ destination, folder, name, secret: this.#stagingSecret }, key);
