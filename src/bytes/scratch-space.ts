@@ -5,8 +5,8 @@ import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
-import type { ByteSource, LocalSource, StoredObject } from './byte-source.ts';
-import { type FileSource, openOwnFile } from './file-source.ts';
+import type { ByteSource, LocalSource } from './byte-source.ts';
+import { openOwnFile } from './file-source.ts';
 import type { StagingKey } from './staged-name.ts';
 import { writtenBytes } from './written-bytes.ts';
 
@@ -250,7 +250,17 @@ export async function openScratchFile(
   file: ScratchFile,
   named: Pick<ByteSource, 'name' | 'claimedMediaType' | 'storedAt'>,
 ): Promise<LocalSource> {
-  return new ScratchSource(file, await openOwnFile(file.path, named.name), named);
+  const source = await openOwnFile(file.path, named.name);
+  return {
+    ...named,
+    sizeBytes: source.sizeBytes,
+    localPath: source.localPath,
+    read: (target, offset, signal) => source.read(target, offset, signal),
+    async close() {
+      await source.close();
+      file.release();
+    },
+  };
 }
 
 async function translated<T>(path: string, step: () => Promise<T> | T): Promise<T> {
@@ -259,39 +269,5 @@ async function translated<T>(path: string, step: () => Promise<T> | T): Promise<
   } catch (cause) {
     if (!isSystemError(cause)) throw cause;
     throw new AppError('SCRATCH_UNUSABLE', { path, problem: problemOf(cause) }, { cause });
-  }
-}
-
-/** File of a scratch space that is removed when the source is closed. */
-class ScratchSource implements LocalSource {
-  readonly name: string;
-  readonly sizeBytes: number;
-  readonly localPath: string;
-  readonly claimedMediaType?: string;
-  readonly storedAt?: StoredObject;
-  readonly #file: ScratchFile;
-  readonly #source: FileSource;
-
-  constructor(
-    file: ScratchFile,
-    source: FileSource,
-    { claimedMediaType, storedAt }: Pick<ByteSource, 'claimedMediaType' | 'storedAt'>,
-  ) {
-    this.name = source.name;
-    this.sizeBytes = source.sizeBytes;
-    this.localPath = source.localPath;
-    if (claimedMediaType !== undefined) this.claimedMediaType = claimedMediaType;
-    if (storedAt !== undefined) this.storedAt = storedAt;
-    this.#file = file;
-    this.#source = source;
-  }
-
-  async read(target: Uint8Array, offset: number, signal: AbortSignal): Promise<void> {
-    await this.#source.read(target, offset, signal);
-  }
-
-  async close(): Promise<void> {
-    await this.#source.close();
-    this.#file.release();
   }
 }

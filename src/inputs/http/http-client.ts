@@ -77,6 +77,12 @@ export class HttpClient {
     return this.#excessCount;
   }
 
+  /** Throws `HTTP_TOO_LARGE` for a file that is larger than any that is read. */
+  requireSize(url: URL, sizeBytes: number): void {
+    const { maxBytes: limitBytes } = this.options;
+    if (sizeBytes > limitBytes) throw new AppError('HTTP_TOO_LARGE', { address: shownAddress(url), limitBytes });
+  }
+
   /** Closes all connections. */
   async close(): Promise<void> {
     await (await this.#agent)?.destroy();

@@ -22,15 +22,7 @@ import {
   mediaTypeOf,
   versionOf,
 } from './http-headers.ts';
-import {
-  checkedRange,
-  EmptySource,
-  fetchRange,
-  HttpSource,
-  invalid,
-  type RangedFile,
-  tooLong,
-} from './ranged-source.ts';
+import { checkedRange, fetchRange, invalid, openRanged, type RangedFile, tooLong } from './ranged-source.ts';
 
 /** Bytes that the opening request reads: enough for the headers of most formats, and all of a small file. */
 const HEAD_BYTES = 2 * 1024 * 1024;
@@ -95,12 +87,12 @@ async function openAnswered(client: HttpClient, request: HttpFileRequest, respon
   const { sizeBytes } = part;
   const version = versionOf(headers, sizeBytes ?? request.listed?.sizeBytes ?? 0);
   checkVersion(request, named.name, version);
-  checkSize(client, url, version.sizeBytes);
+  client.requireSize(url, version.sizeBytes);
   if (sizeBytes === null || !isPinned(version)) return await spool(client, { ...request, ...named });
   // The requested address, not the target of its redirects, which may be valid for a minute only.
   const file = { url: request.url, name: named.name, version };
   const head = await readHead(client, file, response, part.length, request.signal);
-  return new HttpSource(client, file, head, named.claimedMediaType);
+  return openRanged(client, file, head, named.claimedMediaType);
 }
 
 /** Reads the first bytes from the answer that is there, and on from where it breaks off. */
@@ -132,16 +124,19 @@ async function readHead(
 function emptyFile(request: HttpFileRequest, { headers, url }: HttpResponse, name: string): ByteSource {
   if (contentRangeOf(headers)?.sizeBytes !== 0) throw invalid(url, 'it has no first bytes, and is not empty either');
   checkVersion(request, name, versionOf(headers, 0));
-  return new EmptySource(name);
+  return {
+    name,
+    sizeBytes: 0,
+    async read(target, offset, signal) {
+      signal.throwIfAborted();
+      if (target.length > 0) throw new AppError('SOURCE_ENDED_EARLY', { name, offset, sizeBytes: 0 });
+    },
+    close: () => Promise.resolve(),
+  };
 }
 
 function checkVersion({ listed }: HttpFileRequest, name: string, version: HttpVersion): void {
   if (listed !== undefined && !isSameVersion(listed, version)) throw new AppError('SOURCE_CHANGED', { name });
-}
-
-function checkSize({ options }: HttpClient, url: URL, sizeBytes: number): void {
-  const limitBytes = options.maxBytes;
-  if (sizeBytes > limitBytes) throw new AppError('HTTP_TOO_LARGE', { address: shownAddress(url), limitBytes });
 }
 
 /** Restarts of a download whose connection was lost. */
@@ -199,9 +194,9 @@ class Download {
   }
 
   async run(): Promise<void> {
-    const { status, url, body } = this.#response;
+    const { status, headers, url, body } = this.#response;
     if (status !== 200) throw invalid(url, `a request without a range was answered ${status}`);
-    this.#checkSize(contentLengthOf(this.#response.headers) ?? 0);
+    this.#client.requireSize(url, contentLengthOf(headers) ?? 0);
     const handle = await createScratchFile(this.#file.path);
     try {
       for await (const chunk of body) {
@@ -226,16 +221,10 @@ class Download {
   }
 
   #reserve(sizeBytes: number): void {
-    this.#checkSize(sizeBytes);
+    this.#client.requireSize(this.#response.url, sizeBytes);
     while (sizeBytes > this.#reservedBytes) {
       this.#reservedBytes += RESERVED_STEP_BYTES;
       this.#file.extend(this.#reservedBytes);
     }
-  }
-
-  #checkSize(sizeBytes: number): void {
-    const limitBytes = this.#client.options.maxBytes;
-    const address = shownAddress(this.#response.url);
-    if (sizeBytes > limitBytes) throw new AppError('HTTP_TOO_LARGE', { address, limitBytes });
   }
 }

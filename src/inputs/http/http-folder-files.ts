@@ -134,9 +134,8 @@ export async function probeFile(client: HttpClient, url: URL, signal: AbortSigna
   const response = await client.get(url, { range: 'bytes=0-0' }, signal);
   try {
     const version = versionOf(response.headers, await sizeOf(client, response, signal));
-    const limitBytes = client.options.maxBytes;
-    if (version.sizeBytes <= limitBytes) return version;
-    throw new AppError('HTTP_TOO_LARGE', { address: shownAddress(url), limitBytes });
+    client.requireSize(url, version.sizeBytes);
+    return version;
   } finally {
     response.body.cancel();
   }

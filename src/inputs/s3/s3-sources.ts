@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import type { ByteSource, StoredObject } from '#bytes/byte-source.ts';
+import type { ByteSource } from '#bytes/byte-source.ts';
 import { PrefetchBudget, ReadAhead } from '#bytes/read-ahead.ts';
 import type { FolderFile, SourceFolder } from '#bytes/source-folder.ts';
 import type { Config } from '#config/config.ts';
@@ -41,7 +41,7 @@ export async function openS3File(
   const reader = new S3Reader(await connectS3(settings));
   const { object, ...known } = await openAsWritten(reader, address, signal);
   if (object.sizeBytes === 0) throw new AppError('SOURCE_EMPTY', { path: url });
-  return new S3Source(reader, object, name, known);
+  return sourceOf(reader, object, name, known);
 }
 
 /** Opens the object whose key is as written; where there is none, the one whose key is what that decodes to. */
@@ -65,44 +65,26 @@ function mayBeMissing(error: unknown): boolean {
 }
 
 /**
- * An object of S3. Every read asks for the ETag that the object was found with, so that it is read as it was or not at
- * all, and there is nothing to be checked at the end.
+ * Returns an object as a source. Every read asks for the ETag that the object was found with, so that it is read as it was or not
+ * at all, and there is nothing to be checked at the end.
  */
-class S3Source implements ByteSource {
-  readonly name: string;
-  readonly sizeBytes: number;
-  readonly storedAt: StoredObject;
-  readonly claimedMediaType?: string;
-  readonly #readAhead: ReadAhead;
-
-  constructor(
-    reader: S3Reader,
-    object: S3Object,
-    name: string,
-    known: { readonly head?: Buffer; readonly mediaType?: string; readonly memory?: PrefetchBudget } = {},
-  ) {
-    const { bucket, key, etag, sizeBytes } = object;
-    this.name = name;
-    this.sizeBytes = sizeBytes;
-    this.storedAt = { store: reader.store, bucket, key, etag };
-    if (known.mediaType !== undefined) this.claimedMediaType = known.mediaType;
-    this.#readAhead = new ReadAhead({
-      name,
-      sizeBytes,
-      fetch: (offset, length, signal) => reader.range(object, offset, length, signal),
-      ...(known.head !== undefined && { head: known.head }),
-      ...(known.memory !== undefined && { memory: known.memory }),
-    });
-  }
-
-  async read(target: Uint8Array, offset: number, signal: AbortSignal): Promise<void> {
-    await this.#readAhead.read(target, offset, signal);
-  }
-
-  close(): Promise<void> {
-    this.#readAhead.close();
-    return Promise.resolve();
-  }
+function sourceOf(
+  reader: S3Reader,
+  object: S3Object,
+  name: string,
+  { mediaType, ...known }: { readonly head?: Buffer; readonly mediaType?: string; readonly memory?: PrefetchBudget },
+): ByteSource {
+  const { bucket, key, etag, sizeBytes } = object;
+  const fetch = (offset: number, length: number, signal: AbortSignal) => reader.range(object, offset, length, signal);
+  const readAhead = new ReadAhead({ name, sizeBytes, fetch, ...known });
+  return {
+    name,
+    sizeBytes,
+    storedAt: { store: reader.store, bucket, key, etag },
+    ...(mediaType !== undefined && { claimedMediaType: mediaType }),
+    read: (target, offset, signal) => readAhead.read(target, offset, signal),
+    close: async () => readAhead.close(),
+  };
 }
 
 /** Returns the opener of `remote_folder_url` with the scheme `s3://`. */
@@ -139,7 +121,7 @@ export async function openS3Folder(
       stop.throwIfAborted();
       const object = objects.get(path);
       if (object === undefined) throw new AppError('SOURCE_NOT_FOUND', { path });
-      return new S3Source(reader, object, safeName(basename(path)) || name, { memory });
+      return sourceOf(reader, object, safeName(basename(path)) || name, { memory });
     },
   };
 }
