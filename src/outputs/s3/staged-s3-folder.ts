@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { dirname, join } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
+import { openOwnFile } from '#bytes/file-source.ts';
+import { createScratchFile, createScratchFolder, type ScratchFile, writeScratch } from '#bytes/scratch-space.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import { MAX_KEY_BYTES, type S3Address, s3UrlOf } from '#s3/s3-address.ts';
@@ -11,7 +14,6 @@ import { growingParts } from './object-parts.ts';
 import { type Finished, ObjectUpload, type RequestLimit } from './object-upload.ts';
 import type { PartBufferPool } from './part-buffers.ts';
 import { rollBackNoted } from './roll-back-uploads.ts';
-import type { ScratchMirror } from './scratch-mirror.ts';
 import type { UploadNote } from './upload-journal.ts';
 
 /** Objects that are made visible concurrently at a commit. */
@@ -32,8 +34,8 @@ interface S3FolderStaging {
   readonly note: UploadNote;
   readonly requestLimit: RequestLimit;
   readonly committed: CommittedObjects;
-  /** Keeps the files on this host too, when they are read back before the commit. */
-  readonly mirror: ScratchMirror | null;
+  /** A folder of this host that keeps the files too, when they are read back before the commit; null otherwise. */
+  readonly mirror: ScratchFile | null;
   readonly buffers: PartBufferPool;
   readonly heartbeat: () => void;
   readonly signal: AbortSignal;
@@ -78,7 +80,8 @@ export class StagedS3Folder implements FolderSink {
     assert(!this.#sealed && !this.#paths.has(path), `${path} is created once, before the folder is sealed`);
     const at = this.#addressOf(path);
     this.#paths.add(path);
-    const local = (await this.#staging.mirror?.create(path)) ?? null;
+    const { mirror } = this.#staging;
+    const local = mirror === null ? null : await createLocal(join(mirror.path, path));
     const upload = new ObjectUpload({ ...this.#staging, at, contentType: contentTypeOf(path) }, growingParts());
     const part = new StagedS3Part(upload, local, async () => {
       this.#open.delete(part);
@@ -93,7 +96,7 @@ export class StagedS3Folder implements FolderSink {
     const { mirror } = this.#staging;
     assert(this.#sealed && this.#paths.has(path), `${path} was staged, and the folder sealed`);
     assert(mirror !== null, 'what is read back was kept on this host');
-    return await mirror.open(path);
+    return await openOwnFile(join(mirror.path, path), path);
   }
 
   async seal(signal: AbortSignal): Promise<void> {
@@ -278,4 +281,14 @@ class StagedS3Part implements FolderPart {
   }
 }
 
-type LocalPart = Awaited<ReturnType<ScratchMirror['create']>>;
+type LocalPart = Awaited<ReturnType<typeof createLocal>>;
+
+/** Creates a scratch file, and the folders above it. */
+async function createLocal(path: string) {
+  await createScratchFolder(dirname(path));
+  const handle = await createScratchFile(path);
+  return {
+    write: (bytes: Uint8Array, position: number) => writeScratch(handle, path, bytes, position),
+    close: () => handle.close(),
+  };
+}

@@ -47,24 +47,16 @@ export interface NotedUploads {
   readonly puts: ReadonlyMap<string, string | null>;
 }
 
-/**
- * Notes of what is being uploaded, so that nothing stays behind when a process is killed. `<data_dir>/uploads/` holds a
- * file of JSON lines for each output, whose first line is there before anything is in S3. It is removed with the last.
- */
-export class UploadJournal {
-  readonly #folder: string;
-
-  constructor(dataDir: string) {
-    this.#folder = journalFolderOf(dataDir);
-  }
-
-  /** Returns the note of one output of one attempt. Nothing is written before its first entry. */
-  noteOf(destination: string, key: StagingKey): UploadNote {
-    const hash = createHash('sha256').update(destination).digest('hex').slice(0, 8);
-    return new UploadNote(join(this.#folder, `${notePrefixOf(key)}${hash}.jsonl`));
-  }
+/** Returns the note of one output of one attempt. Nothing is written before its first entry. */
+export function uploadNoteOf(dataDir: string, destination: string, key: StagingKey): UploadNote {
+  const hash = createHash('sha256').update(destination).digest('hex').slice(0, 8);
+  return new UploadNote(join(journalFolderOf(dataDir), `${notePrefixOf(key)}${hash}.jsonl`));
 }
 
+/**
+ * The note of what is being uploaded, so that nothing stays behind when a process is killed: a file of JSON lines in
+ * `<data_dir>/uploads/`, whose first line is there before anything is in S3. It is removed with the last.
+ */
 export class UploadNote {
   readonly #path: string;
   readonly #entries: Entry[] = [];
