@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { readdirSync, renameSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
 import type { ByteSource, LocalSource } from './byte-source.ts';
 import { openOwnFile } from './file-source.ts';
+import { spaceOf, writtenBytes } from './free-space.ts';
 import type { StagingKey } from './staged-name.ts';
-import { writtenBytes } from './written-bytes.ts';
 
 /** Free space that stays on the file system beside the reservations. */
 const FREE_SPACE_MARGIN_BYTES = 1024 * 1024;
@@ -156,11 +156,11 @@ export class ScratchSpace {
    * written count as free and reserved in the error: they are free when those end.
    */
   #checkFreeSpace(): void {
-    const { blocks, bavail, bsize } = statfsSync(this.#folder);
-    if (blocks === 0) return;
+    const space = spaceOf(this.#folder);
+    if (space === null) return;
     const unwritten = [...this.#reserved].map(([path, bytes]) => Math.max(bytes - writtenBytes(path), 0));
     const neededBytes = sumOf(unwritten);
-    const [unusedBytes, totalBytes] = [bavail * bsize, blocks * bsize];
+    const { freeBytes: unusedBytes, sizeBytes: totalBytes } = space;
     const others = spacesIn(this.#location).filter(({ path }) => path !== this.#folder);
     const toldBytes = sumOf(others.map((space) => space.toldBytes));
     // To look what others have written takes longer.

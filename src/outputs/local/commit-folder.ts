@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import type { Dirent } from 'node:fs';
 import { lstat, mkdir, opendir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { syncFolder } from '#bytes/file-source.ts';
 import { folderOf } from '#bytes/path-overlap.ts';
 import { replacedNameOf } from '#bytes/staged-name.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
@@ -9,7 +10,6 @@ import { AppError } from '#errors/app-error.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
 import { entryAt, innermostPlaylistFirst, isPlaylist, refuseFile } from '../output-sink.ts';
 import type { FolderHandle } from './folder-handle.ts';
-import { syncFolder } from './folder-handle.ts';
 import { FolderTree } from './folder-tree.ts';
 import { recoverReplacement, removeEntry } from './staged-entries.ts';
 

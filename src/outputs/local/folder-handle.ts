@@ -1,22 +1,9 @@
-import {
-  constants,
-  existsSync,
-  fstatSync,
-  fsync,
-  lstatSync,
-  mkdirSync,
-  readlinkSync,
-  realpathSync,
-  statSync,
-} from 'node:fs';
+import { constants, existsSync, fstatSync, lstatSync, mkdirSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
-import { promisify } from 'node:util';
-import { Descriptor } from '#bytes/file-source.ts';
+import { Descriptor, syncFolder } from '#bytes/file-source.ts';
 import { isSameOrInside } from '#bytes/path-overlap.ts';
 import { AppError } from '#errors/app-error.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
-
-const syncInBackground = promisify(fsync);
 
 /**
  * Tells whether paths are resolved relative to open folders. Node has no `openat`; Linux resolves `/proc/self/fd/<n>/name`
@@ -45,7 +32,7 @@ export class FolderHandle {
   static follow(path: string): FolderHandle {
     const file = Descriptor.open(path, O_RDONLY | O_DIRECTORY);
     try {
-      return new FolderHandle(file, RESOLVES_BY_HANDLE ? readlinkSync(pathOf(file)) : realpathSync.native(path));
+      return new FolderHandle(file, RESOLVES_BY_HANDLE ? readlinkSync(file.path) : realpathSync.native(path));
     } catch (error) {
       void file.close();
       throw error;
@@ -73,7 +60,7 @@ export class FolderHandle {
 
   /** A path to the folder itself, for calls of this process. */
   get self(): string {
-    return RESOLVES_BY_HANDLE ? pathOf(this.#file) : this.path;
+    return RESOLVES_BY_HANDLE ? this.#file.path : this.path;
   }
 
   /** Returns a path to an entry, for calls of this process while the folder is open. */
@@ -83,17 +70,13 @@ export class FolderHandle {
 
   /** Makes the names of what was created, renamed or removed in the folder durable. */
   sync(): Promise<void> {
-    return this.#file.use(syncInBackground);
+    return this.#file.sync();
   }
 
   /** Closes the folder. Safe to call again. */
   close(): Promise<void> {
     return this.#file.close();
   }
-}
-
-function pathOf(file: Descriptor): string {
-  return `/proc/self/fd/${file.number}`;
 }
 
 // Folders are made and opened in synchronous calls: outputs are written in workers, where nobody else waits for the
@@ -161,14 +144,4 @@ function makeFolders(baseDir: string): string | undefined {
 function refuseDangling(path: string, shownPath: string): void {
   if (existsSync(path) || !lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return;
   throw new AppError('OUTPUT_LINK_DANGLING', { path: shownPath, target: readlinkSync(path) });
-}
-
-/** Makes the entries of a folder durable that no request chooses. */
-export async function syncFolder(folder: string): Promise<void> {
-  const opened = Descriptor.open(folder, 'r');
-  try {
-    await opened.use(syncInBackground);
-  } finally {
-    await opened.close();
-  }
 }

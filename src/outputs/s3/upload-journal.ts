@@ -3,10 +3,10 @@ import { closeSync, fdatasync, mkdirSync, openSync, rmSync, writeSync } from 'no
 import { readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { syncFolder } from '#bytes/file-source.ts';
 import type { StagingKey } from '#bytes/staged-name.ts';
 import type { S3Address } from '#s3/s3-address.ts';
 import type { S3Upload } from '#s3/s3-writer.ts';
-import { syncFolder } from '../local/folder-handle.ts';
 import { withOutputErrors } from '../output-sink.ts';
 import { noteNamesIn, notePrefixOf } from '../staging-journal.ts';
 
