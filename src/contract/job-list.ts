@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { exampleId, jobResultResponse, jobStatus, operationName } from './job.ts';
+import { exampleId, exampleJob, jobResultResponse, jobStatus, operationName } from './job.ts';
 import { clientReference, labelFilter } from './job-labels.ts';
 
 const MAX_JOBS_PER_PAGE = 200;
@@ -71,11 +71,7 @@ export const jobListResponse = z
             input_count: 1,
             input_names: ['podcast.mp3'],
             counts: { succeeded: 1, failed: 0, cancelled: 0 },
-            timing: {
-              queued_at: '2026-11-21T10:00:00.000Z',
-              started_at: '2026-11-21T10:00:00.004Z',
-              finished_at: '2026-11-21T10:00:01.350Z',
-            },
+            timing: exampleJob.timing,
           },
         ],
         next_cursor: null,
