@@ -53,7 +53,8 @@ export class StagedS3Folder implements FolderSink {
   /** Keys that existed at the destination; null for too many to be remembered. */
   readonly #existing: ReadonlySet<string> | null;
   readonly #paths = new Set<string>();
-  readonly #open = new Set<StagedS3Part>();
+  /** The files that are being written, each with a function that gives it up. */
+  readonly #open = new Map<FolderPart, () => Promise<void>>();
   readonly #waiting = new Map<string, Finished>();
   /** The ETags of the committed objects, by path. */
   readonly #tags = new Map<string, string>();
@@ -83,11 +84,22 @@ export class StagedS3Folder implements FolderSink {
     const { mirror } = this.#staging;
     const local = mirror === null ? null : await createLocal(join(mirror.path, path));
     const upload = new ObjectUpload({ ...this.#staging, at, contentType: contentTypeOf(path) }, growingParts());
-    const part = new StagedS3Part(upload, local, async () => {
-      this.#open.delete(part);
-      await this.#handOver(path, upload);
+    const part: FolderPart = {
+      write: async (bytes, position, stop) => {
+        stop.throwIfAborted();
+        await local?.write(bytes, position);
+        await upload.write(bytes, position, stop);
+      },
+      close: async () => {
+        if (!this.#open.delete(part)) return;
+        await local?.close();
+        await this.#handOver(path, upload);
+      },
+    };
+    this.#open.set(part, async () => {
+      await local?.close();
+      await upload.stop();
     });
-    this.#open.add(part);
     return part;
   }
 
@@ -134,7 +146,8 @@ export class StagedS3Folder implements FolderSink {
 
   async discard(): Promise<void> {
     if (this.#committed) return;
-    for (const part of this.#open) await part.abandon();
+    for (const giveUp of this.#open.values()) await giveUp();
+    this.#open.clear();
     await Promise.all(this.#working);
     const { writer, note, mirror } = this.#staging;
     mirror?.release();
@@ -246,42 +259,6 @@ async function existingKeys({ writer, at, signal }: S3FolderStaging): Promise<Re
   }
   return keys;
 }
-
-/** A file of the publication. `handOver` takes it over when it is whole. */
-class StagedS3Part implements FolderPart {
-  readonly #upload: ObjectUpload;
-  readonly #local: LocalPart | null;
-  readonly #handOver: () => Promise<void>;
-  #closed = false;
-
-  constructor(upload: ObjectUpload, local: LocalPart | null, handOver: () => Promise<void>) {
-    this.#upload = upload;
-    this.#local = local;
-    this.#handOver = handOver;
-  }
-
-  async write(bytes: Uint8Array, position: number, signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    await this.#local?.write(bytes, position);
-    await this.#upload.write(bytes, position, signal);
-  }
-
-  async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
-    await this.#local?.close();
-    await this.#handOver();
-  }
-
-  /** Lets go of the file. */
-  async abandon(): Promise<void> {
-    this.#closed = true;
-    await this.#local?.close();
-    await this.#upload.stop();
-  }
-}
-
-type LocalPart = Awaited<ReturnType<typeof createLocal>>;
 
 /** Creates a scratch file, and the folders above it. */
 async function createLocal(path: string) {
