@@ -1,6 +1,6 @@
 import { type BigIntStats, type Dirent, fstatSync } from 'node:fs';
 import { opendir, realpath, stat } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { Descriptor, FileSource } from '#bytes/file-source.ts';
 import { isSameOrInside } from '#bytes/path-overlap.ts';
@@ -9,8 +9,8 @@ import { isStagedName } from '#bytes/staged-name.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
-import { inputName, nameOfPath, safeName } from '../input-name.ts';
-import type { FolderLimits, FolderOpener } from '../input-opener.ts';
+import { inputName, nameOfPath } from '../input-name.ts';
+import { type FolderLimits, type FolderOpener, listedFolder } from '../input-opener.ts';
 import {
   kindOf,
   type LocalInputPolicy,
@@ -40,8 +40,7 @@ export function localFolderOpener(policy: LocalInputPolicy, limits: FolderLimits
 /**
  * Lists a folder of this host, with all folders in it. Regular files are taken; a link is taken for the file that it
  * leads to, inside the folder; a link that leads elsewhere or to a folder, and everything that is no regular file, is
- * refused by its name. Stagings of this service are passed over. `name` is what the source will be called. Nothing is
- * held open but the files that callers open. Throws
+ * refused by its name. Stagings of this service are passed over. `name` is what the source will be called. Throws
  * `FOLDER_IS_ROOT`, `SOURCE_NOT_FOLDER`, `FOLDER_EMPTY`, `FOLDER_TOO_LARGE`, `FOLDER_ENTRY_REFUSED`, or what
  * `resolveAllowed` throws.
  */
@@ -60,17 +59,7 @@ export async function openLocalFolder(
   if (!stats.isDirectory()) throw new AppError('SOURCE_NOT_FOLDER', { path });
   const files = await new FolderListing({ path, root, check, limits, signal }).run();
   if (files.length === 0) throw new AppError('FOLDER_EMPTY', { path });
-  const byPath = new Map(files.map((file) => [file.path, file]));
-  return {
-    name,
-    files,
-    async open(filePath, stop) {
-      stop.throwIfAborted();
-      const file = byPath.get(filePath);
-      if (file === undefined) throw new AppError('SOURCE_NOT_FOUND', { path: filePath });
-      return await openListed(file, safeName(basename(filePath)) || name);
-    },
-  };
+  return listedFolder(name, files, openListed);
 }
 
 /** A file as it was when the folder was listed. */
@@ -102,7 +91,7 @@ class FolderListing {
     this.#request = request;
   }
 
-  /** Returns all files, in the order of their paths' code units. */
+  /** Returns all files, in no order. */
   async run(): Promise<ListedFile[]> {
     const { maxDepth } = this.#request.limits;
     let level = [''];
@@ -111,7 +100,7 @@ class FolderListing {
       const below = await mapConcurrent(level, MAX_CONCURRENT_FOLDERS, (folder) => this.#readFolder(folder));
       level = below.flat();
     }
-    return this.#files.sort((first, second) => (first.path < second.path ? -1 : 1));
+    return this.#files;
   }
 
   /** Takes the files of one folder, given relative to the root with a slash at its end, and returns the folders in it. */

@@ -1,4 +1,3 @@
-import { basename } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { PrefetchBudget, ReadAhead } from '#bytes/read-ahead.ts';
 import type { FolderFile, SourceFolder } from '#bytes/source-folder.ts';
@@ -14,8 +13,8 @@ import {
 } from '#s3/s3-address.ts';
 import { connectS3 } from '#s3/s3-connection.ts';
 import { type OpenedS3Object, S3Reader } from '#s3/s3-reader.ts';
-import { inputName, nameOfUrl, safeName } from '../input-name.ts';
-import type { FileOpener, FolderLimits, FolderOpener } from '../input-opener.ts';
+import { inputName, nameOfUrl } from '../input-name.ts';
+import { type FileOpener, type FolderLimits, type FolderOpener, listedFolder } from '../input-opener.ts';
 
 /** The keys of `input_resolvers.s3`. */
 export type S3InputSettings = NonNullable<Config['input_resolvers']['s3']>;
@@ -111,19 +110,9 @@ export async function openS3Folder(
   const reader = new S3Reader(await connectS3(settings));
   const files = await listAsWritten(reader, address, limits, signal);
   if (files.length === 0) throw new AppError('FOLDER_EMPTY', { path: url });
-  const objects = new Map(files.map(({ path, object }) => [path, object]));
   // Files are read side by side, and some are large.
   const memory = new PrefetchBudget();
-  return {
-    name,
-    files,
-    async open(path, stop) {
-      stop.throwIfAborted();
-      const object = objects.get(path);
-      if (object === undefined) throw new AppError('SOURCE_NOT_FOUND', { path });
-      return sourceOf(reader, object, safeName(basename(path)) || name, { memory });
-    },
-  };
+  return listedFolder(name, files, async ({ object }, sourceName) => sourceOf(reader, object, sourceName, { memory }));
 }
 
 /** Prefixes are taken as they are written; where nothing is, callers who encode them are understood too. */
@@ -142,7 +131,7 @@ interface ListedObject extends FolderFile {
   readonly object: S3Object;
 }
 
-/** Returns all files in the order of their paths' code units. The limits hold while the listing goes on. */
+/** Returns all files. The limits hold while the listing goes on. */
 async function listFiles(
   reader: S3Reader,
   { bucket, key }: S3Address,
@@ -161,7 +150,7 @@ async function listFiles(
     if (sizeBytes > limits.maxBytes) throw tooLarge(prefix, 'bytes', limits.maxBytes);
     files.push({ path, sizeBytes: object.sizeBytes, object });
   }
-  return files.sort((first, second) => (first.path < second.path ? -1 : 1));
+  return files;
 }
 
 function checkEntry(prefix: S3Address, path: string, { maxDepth }: FolderLimits): void {
