@@ -23,7 +23,7 @@ const browseQuery = z.strictObject({
 
 /** Adds the listing of the folders that local inputs are read from. */
 export function addInputRoute(app: FastifyInstance, config: Config): void {
-  const browser = new InputBrowser(config, configFileOf({ env: process.env, cwd: process.cwd() }));
+  const browser = new InputBrowser(config, configFileOf());
   app.route<{ Querystring: z.infer<typeof browseQuery> }>({
     method: 'GET',
     url: '/v2/inputs',
