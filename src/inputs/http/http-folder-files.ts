@@ -17,7 +17,7 @@ import { checkedRange, invalid } from './ranged-source.ts';
 const MAX_CONCURRENT_PROBES = 16;
 
 /** The common properties of all files of an HTTP folder. */
-export interface HttpFolderContext {
+interface HttpFolderContext {
   readonly client: HttpClient;
   readonly name: string;
   /** Ends in `/` and has no query. */
