@@ -35,12 +35,10 @@ interface HttpClientOptions extends AgentOptions {
 }
 
 /** An answer with content: 200, 206, or 416 where a range was asked for that the file does not have. */
-export interface HttpResponse {
+export interface HttpResponse extends HttpAnswer {
   readonly status: 200 | 206 | 416;
-  readonly headers: IncomingHttpHeaders;
   /** The address after all redirects. */
   readonly url: URL;
-  readonly body: ResponseBody;
 }
 
 /**

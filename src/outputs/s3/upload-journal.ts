@@ -32,11 +32,7 @@ type Entry =
   | { readonly kind: 'delivering' };
 
 /** An upload that may have been begun, with the time just before, and uploads to the same key that it is not. */
-export interface MaybeBegun {
-  readonly at: S3Address;
-  readonly timeMs: number;
-  readonly others: readonly string[];
-}
+export type MaybeBegun = Extract<Entry, { kind: 'beginning' }>;
 
 /** Everything that a note says may still be in S3. */
 export interface NotedUploads {
