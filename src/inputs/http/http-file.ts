@@ -77,7 +77,7 @@ async function openAnswered(client: HttpClient, request: HttpFileRequest, respon
     name: request.nameOf(fileNameOf(headers['content-disposition'])),
     claimedMediaType: mediaTypeOf(headers),
   };
-  if (response.status === 416) return emptyFile(request, response, named.name);
+  if (response.status === 416) return emptyFile(client, request, response, named.name);
   const part = checkedRange(response, 0, HEAD_BYTES);
   if (part === null) {
     const sizeBytes = contentLengthOf(headers) ?? request.listed?.sizeBytes ?? 0;
@@ -121,18 +121,16 @@ async function readHead(
 }
 
 /** Opens an empty file, of which no range can be had (RFC 9110 §15.5.17). */
-function emptyFile(request: HttpFileRequest, { headers, url }: HttpResponse, name: string): ByteSource {
+function emptyFile(
+  client: HttpClient,
+  request: HttpFileRequest,
+  { headers, url }: HttpResponse,
+  name: string,
+): ByteSource {
   if (contentRangeOf(headers)?.sizeBytes !== 0) throw invalid(url, 'it has no first bytes, and is not empty either');
-  checkVersion(request, name, versionOf(headers, 0));
-  return {
-    name,
-    sizeBytes: 0,
-    async read(target, offset, signal) {
-      signal.throwIfAborted();
-      if (target.length > 0) throw new AppError('SOURCE_ENDED_EARLY', { name, offset, sizeBytes: 0 });
-    },
-    close: () => Promise.resolve(),
-  };
+  const version = versionOf(headers, 0);
+  checkVersion(request, name, version);
+  return openRanged(client, { url: request.url, name, version }, Buffer.alloc(0), undefined);
 }
 
 function checkVersion({ listed }: HttpFileRequest, name: string, version: HttpVersion): void {
@@ -162,69 +160,55 @@ async function spool(client: HttpClient, request: SpoolRequest): Promise<LocalSo
   for (let restarts = 0; ; restarts += 1) {
     response ??= await client.get(url, {}, signal);
     const file = await scratch.reserve('download', contentLengthOf(response.headers) ?? RESERVED_STEP_BYTES);
-    const download = new Download(client, response, file, signal);
+    const received = { bytes: 0 };
     try {
-      await download.run();
+      await download(client, response, file, received, signal);
       return await openScratchFile(file, { name, ...(claimedMediaType !== undefined && { claimedMediaType }) });
     } catch (error) {
       file.release();
       response.body.cancel();
       signal.throwIfAborted();
-      if (!isTransient(error, restarts, MAX_RESTARTS)) throw download.brokenOff(error);
+      if (!isTransient(error, restarts, MAX_RESTARTS)) throw brokenOff(client, response, received.bytes, error);
       response = undefined;
     }
   }
 }
 
-/** One answer on its way into a scratch file. */
-class Download {
-  readonly #client: HttpClient;
-  readonly #response: HttpResponse;
-  readonly #file: ScratchFile;
-  readonly #signal: AbortSignal;
-  #receivedBytes = 0;
-  #reservedBytes: number;
-
-  constructor(client: HttpClient, response: HttpResponse, file: ScratchFile, signal: AbortSignal) {
-    this.#client = client;
-    this.#response = response;
-    this.#file = file;
-    this.#signal = signal;
-    this.#reservedBytes = contentLengthOf(response.headers) ?? RESERVED_STEP_BYTES;
-  }
-
-  async run(): Promise<void> {
-    const { status, headers, url, body } = this.#response;
-    if (status !== 200) throw invalid(url, `a request without a range was answered ${status}`);
-    this.#client.requireSize(url, contentLengthOf(headers) ?? 0);
-    const handle = await createScratchFile(this.#file.path);
-    try {
-      for await (const chunk of body) {
-        this.#signal.throwIfAborted();
-        this.#reserve(this.#receivedBytes + chunk.length);
-        await writeScratch(handle, this.#file.path, chunk, this.#receivedBytes);
-        this.#file.heartbeat();
-        this.#receivedBytes += chunk.length;
+/** Writes an answer into a scratch file, and counts the bytes that it has received. */
+async function download(
+  client: HttpClient,
+  { status, headers, url, body }: HttpResponse,
+  file: ScratchFile,
+  received: { bytes: number },
+  signal: AbortSignal,
+): Promise<void> {
+  if (status !== 200) throw invalid(url, `a request without a range was answered ${status}`);
+  const statedBytes = contentLengthOf(headers);
+  client.requireSize(url, statedBytes ?? 0);
+  let reservedBytes = statedBytes ?? RESERVED_STEP_BYTES;
+  const handle = await createScratchFile(file.path);
+  try {
+    for await (const chunk of body) {
+      signal.throwIfAborted();
+      const sizeBytes = received.bytes + chunk.length;
+      client.requireSize(url, sizeBytes);
+      while (sizeBytes > reservedBytes) {
+        reservedBytes += RESERVED_STEP_BYTES;
+        file.extend(reservedBytes);
       }
-    } finally {
-      await handle.close();
+      await writeScratch(handle, file.path, chunk, received.bytes);
+      file.heartbeat();
+      received.bytes = sizeBytes;
     }
+  } finally {
+    await handle.close();
   }
+}
 
-  /** Translates the error that ended a download early. */
-  brokenOff(cause: unknown): unknown {
-    const { url, headers } = this.#response;
-    const error = requestError(cause, url, this.#client.options.idleTimeoutMs);
-    if (!(error instanceof AppError) || error.reason !== 'HTTP_UNREACHABLE') return error;
-    const details = { receivedBytes: this.#receivedBytes, sizeBytes: contentLengthOf(headers) };
-    return new AppError('HTTP_CUT_SHORT', { address: shownAddress(url), ...details }, { cause });
-  }
-
-  #reserve(sizeBytes: number): void {
-    this.#client.requireSize(this.#response.url, sizeBytes);
-    while (sizeBytes > this.#reservedBytes) {
-      this.#reservedBytes += RESERVED_STEP_BYTES;
-      this.#file.extend(this.#reservedBytes);
-    }
-  }
+/** Translates the error that ended a download early. */
+function brokenOff(client: HttpClient, { url, headers }: HttpResponse, receivedBytes: number, cause: unknown): unknown {
+  const error = requestError(cause, url, client.options.idleTimeoutMs);
+  if (!(error instanceof AppError) || error.reason !== 'HTTP_UNREACHABLE') return error;
+  const details = { receivedBytes, sizeBytes: contentLengthOf(headers) };
+  return new AppError('HTTP_CUT_SHORT', { address: shownAddress(url), ...details }, { cause });
 }
