@@ -48,8 +48,8 @@ export async function runService(
   const logger = await openLogger(process.env, process.stdout);
   try {
     requireLogLevel(process.env);
-    const config = await loadConfig({ env: process.env, cwd: process.cwd() });
-    const configFile = configFileOf({ env: process.env, cwd: process.cwd() });
+    const config = await loadConfig();
+    const configFile = configFileOf();
     const launcher = await prepareLauncher({ config, configFile, variables, log: logger });
     await serve({ config, workerEntry, launcher, logger, log: limitRepeats(logger) });
   } catch (error) {
@@ -92,7 +92,7 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
   const configNow = () => reloads.config;
   const reloads: Reloads = new Reloads({
     ...{ config, identities: signer, trust, log },
-    load: () => loadConfig({ env: process.env, cwd: process.cwd() }),
+    load: loadConfig,
     identitiesChanged: () => jobs.identitiesChanged(),
   });
   const telemetry: Telemetry = new Telemetry(
@@ -216,7 +216,7 @@ export function welcome(config: Config, { address, family, port }: AddressInfo):
   const host = isEverywhere ? 'localhost' : family === 'IPv6' ? `[${address}]` : address;
   const base = `http://${host}:${port}`;
   const { local, s3 } = config.output_sinks;
-  const file = configFileOf({ env: process.env, cwd: process.cwd() });
+  const file = configFileOf();
   const lines = [
     ['Console', `${base}/`],
     ['API reference', config.server.docs ? `${base}/docs` : 'switched off (server.docs)'],

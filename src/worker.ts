@@ -18,7 +18,7 @@ import { type InputRunner, runInputWorker, type WorkerParts } from '#workers/inp
 function openModules(config: Config, { signers, trust, staples }: WorkerParts): OperationServices {
   const { verify_outputs: verify, tsa_timeout_ms: timeoutMs, tsa_required: isRequired } = config.signing;
   return {
-    inputs: createInputResolver(config, configFile(), async (...folder) => {
+    inputs: createInputResolver(config, configFileOf(), async (...folder) => {
       // Most workers read no folder over HTTP.
       const { crawlPlaylists } = await import('#publications/read-publication.ts');
       await crawlPlaylists(...folder);
@@ -54,17 +54,13 @@ function openOutputs(config: Config): OutputRouter {
       baseDir: local.base_dir,
       dataDir,
       recordsDir: recordsDirOf(config),
-      protectedPaths: protectedPaths(config, configFile()),
+      protectedPaths: protectedPaths(config, configFileOf()),
       naming: local.naming,
       ...(local.existing && { existing: local.existing }),
       readBack: signing.verify_outputs,
     }),
     s3: s3 === undefined ? null : new S3Sink({ settings: s3, dataDir, readBack: signing.verify_outputs }),
   });
-}
-
-function configFile(): string {
-  return configFileOf({ env: process.env, cwd: process.cwd() });
 }
 
 /** The composition root of an input worker: does inputs with the operations of the registry. */

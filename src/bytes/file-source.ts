@@ -5,6 +5,7 @@ import {
   constants,
   fdatasync,
   fstatSync,
+  fsync,
   openSync,
   read,
   readSync,
@@ -16,6 +17,8 @@ import { promisify } from 'node:util';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf } from '#errors/system-problem.ts';
 import type { ByteSource } from './byte-source.ts';
+
+const syncInBackground = promisify(fsync);
 
 /**
  * Open file of this process. Opens and closes synchronously: files are read and written in workers, where nothing else
@@ -44,6 +47,16 @@ export class Descriptor {
   get number(): number {
     assert(this.#closing === null, 'a file is not used after it was closed');
     return this.#number;
+  }
+
+  /** A path to the open file itself, for this process on Linux. */
+  get path(): string {
+    return `/proc/self/fd/${this.number}`;
+  }
+
+  /** Makes a file or the names in a folder durable. */
+  sync(): Promise<void> {
+    return this.use(syncInBackground);
   }
 
   /** Runs an asynchronous call, until which the file stays open. */
@@ -102,7 +115,7 @@ const COARSE_CHANGE_TIME_RESOLUTION_MS = 1100;
 const NS_PER_MS = 1_000_000n;
 const NS_PER_S = 1_000_000_000n;
 const readAsync = promisify(read);
-const syncAsync = promisify(fdatasync);
+const syncDataAsync = promisify(fdatasync);
 
 /** Regular file that stays open, so that all reads are of the same file. */
 export class FileSource implements ByteSource {
@@ -135,7 +148,7 @@ export class FileSource implements ByteSource {
   }
 
   get openedPath(): string {
-    return process.platform === 'linux' ? `/proc/self/fd/${this.#file.number}` : this.localPath;
+    return process.platform === 'linux' ? this.#file.path : this.localPath;
   }
 
   /**
@@ -164,7 +177,7 @@ export class FileSource implements ByteSource {
     try {
       if (!FILE_SYSTEMS_WITH_CHANGE_TIME.has(statfsSync(this.openedPath).type)) return false;
       // A dirty page takes further changes through a memory map without an update of the change time until it is written.
-      await this.#file.use((file) => syncAsync(file));
+      await this.#file.use(syncDataAsync);
     } catch (error) {
       if (isSystemError(error)) return false;
       throw error;
@@ -223,5 +236,15 @@ export async function openOwnFile(path: string, name: string): Promise<FileSourc
   } catch (error) {
     await file.close();
     throw error;
+  }
+}
+
+/** Makes the names in a folder durable. Throws system errors unchanged. */
+export async function syncFolder(folder: string): Promise<void> {
+  const opened = Descriptor.open(folder, 'r');
+  try {
+    await opened.sync();
+  } finally {
+    await opened.close();
   }
 }

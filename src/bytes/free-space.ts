@@ -1,4 +1,7 @@
+import { readdirSync, type Stats, statfsSync, statSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import { systemErrorCode } from '#errors/system-problem.ts';
 import type { DiskSpace } from '#telemetry/metrics.ts';
 
 const LOOK_INTERVAL_MS = 10_000;
@@ -48,7 +51,7 @@ export class FreeSpace {
     const look = this.#looks.get(name) ?? { running: null, space: null, atMs: 0 };
     this.#looks.set(name, look);
     look.running ??= this.#read(path)
-      .then(spaceOf, () => null)
+      .then(asDiskSpace, () => null)
       .then((space) => {
         Object.assign(look, { running: null, space, atMs: performance.now() });
       });
@@ -56,6 +59,40 @@ export class FreeSpace {
   }
 }
 
-function spaceOf({ bavail, blocks, bsize }: { bavail: number; blocks: number; bsize: number }): DiskSpace {
+/** Returns the space of a file system now; null where it is not known: some network file systems report no blocks. */
+export function spaceOf(path: string): DiskSpace | null {
+  const space = asDiskSpace(statfsSync(path));
+  return space.sizeBytes === 0 ? null : space;
+}
+
+function asDiskSpace({ bavail, blocks, bsize }: { bavail: number; blocks: number; bsize: number }): DiskSpace {
   return { freeBytes: bavail * bsize, sizeBytes: blocks * bsize };
+}
+
+/** Unit of `statSync().blocks`, whatever the block size of the file system is (POSIX). */
+const STAT_BLOCK_BYTES = 512;
+
+/** Returns the bytes of a file or folder that are on the disk already, and so no longer free. */
+export function writtenBytes(path: string): number {
+  const stats = statOf(path);
+  const inside = stats?.isDirectory() === true ? namesIn(path) : [];
+  return inside.reduce((sum, name) => sum + bytesOf(statOf(join(path, name))), bytesOf(stats));
+}
+
+function statOf(path: string): Stats | undefined {
+  return statSync(path, { throwIfNoEntry: false });
+}
+
+/** Returns the paths in a folder; none where another process has removed it. */
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder, { recursive: true, encoding: 'utf8' });
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+function bytesOf(stats: Stats | undefined): number {
+  return (stats?.blocks ?? 0) * STAT_BLOCK_BYTES;
 }

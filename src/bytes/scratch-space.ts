@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { readdirSync, renameSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
-import type { ByteSource, LocalSource, StoredObject } from './byte-source.ts';
-import { type FileSource, openOwnFile } from './file-source.ts';
+import type { ByteSource, LocalSource } from './byte-source.ts';
+import { openOwnFile } from './file-source.ts';
+import { spaceOf, writtenBytes } from './free-space.ts';
 import type { StagingKey } from './staged-name.ts';
-import { writtenBytes } from './written-bytes.ts';
 
 /** Free space that stays on the file system beside the reservations. */
 const FREE_SPACE_MARGIN_BYTES = 1024 * 1024;
@@ -156,11 +156,11 @@ export class ScratchSpace {
    * written count as free and reserved in the error: they are free when those end.
    */
   #checkFreeSpace(): void {
-    const { blocks, bavail, bsize } = statfsSync(this.#folder);
-    if (blocks === 0) return;
+    const space = spaceOf(this.#folder);
+    if (space === null) return;
     const unwritten = [...this.#reserved].map(([path, bytes]) => Math.max(bytes - writtenBytes(path), 0));
     const neededBytes = sumOf(unwritten);
-    const [unusedBytes, totalBytes] = [bavail * bsize, blocks * bsize];
+    const { freeBytes: unusedBytes, sizeBytes: totalBytes } = space;
     const others = spacesIn(this.#location).filter(({ path }) => path !== this.#folder);
     const toldBytes = sumOf(others.map((space) => space.toldBytes));
     // To look what others have written takes longer.
@@ -250,7 +250,17 @@ export async function openScratchFile(
   file: ScratchFile,
   named: Pick<ByteSource, 'name' | 'claimedMediaType' | 'storedAt'>,
 ): Promise<LocalSource> {
-  return new ScratchSource(file, await openOwnFile(file.path, named.name), named);
+  const source = await openOwnFile(file.path, named.name);
+  return {
+    ...named,
+    sizeBytes: source.sizeBytes,
+    localPath: source.localPath,
+    read: (target, offset, signal) => source.read(target, offset, signal),
+    async close() {
+      await source.close();
+      file.release();
+    },
+  };
 }
 
 async function translated<T>(path: string, step: () => Promise<T> | T): Promise<T> {
@@ -259,39 +269,5 @@ async function translated<T>(path: string, step: () => Promise<T> | T): Promise<
   } catch (cause) {
     if (!isSystemError(cause)) throw cause;
     throw new AppError('SCRATCH_UNUSABLE', { path, problem: problemOf(cause) }, { cause });
-  }
-}
-
-/** File of a scratch space that is removed when the source is closed. */
-class ScratchSource implements LocalSource {
-  readonly name: string;
-  readonly sizeBytes: number;
-  readonly localPath: string;
-  readonly claimedMediaType?: string;
-  readonly storedAt?: StoredObject;
-  readonly #file: ScratchFile;
-  readonly #source: FileSource;
-
-  constructor(
-    file: ScratchFile,
-    source: FileSource,
-    { claimedMediaType, storedAt }: Pick<ByteSource, 'claimedMediaType' | 'storedAt'>,
-  ) {
-    this.name = source.name;
-    this.sizeBytes = source.sizeBytes;
-    this.localPath = source.localPath;
-    if (claimedMediaType !== undefined) this.claimedMediaType = claimedMediaType;
-    if (storedAt !== undefined) this.storedAt = storedAt;
-    this.#file = file;
-    this.#source = source;
-  }
-
-  async read(target: Uint8Array, offset: number, signal: AbortSignal): Promise<void> {
-    await this.#source.read(target, offset, signal);
-  }
-
-  async close(): Promise<void> {
-    await this.#source.close();
-    this.#file.release();
   }
 }

@@ -25,8 +25,6 @@ export interface SourceFolder {
   open(path: string, signal: AbortSignal): Promise<ByteSource>;
   /** Tells whether there is a file that `files` lacks. Absent where `files` is all that there is. */
   hides?(path: string, signal: AbortSignal): Promise<boolean>;
-  /** Releases the folder, apart from opened files. Safe to call again. */
-  close(): Promise<void>;
 }
 
 /** Opens a file of a folder, and closes it when `use` settles. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createHmac } from 'node:crypto';
+import { createHmac, type KeyObject } from 'node:crypto';
 
 /** Attempt at an input, from which names of staged outputs and scratch spaces are derived. */
 export interface StagingKey {
@@ -21,8 +21,12 @@ const MIN_SECRET_SIZE_BYTES = 32;
  * Returns the name under which a destination is staged, in the folder of the destination. It cannot be guessed without
  * the secret; with it, the staged output of an earlier attempt can be found.
  */
-export function stagedNameOf(destination: string, { jobId, inputIndex, attempt }: StagingKey, secret: Buffer): string {
-  assert(secret.length >= MIN_SECRET_SIZE_BYTES, 'names are derived from a secret');
+export function stagedNameOf(
+  destination: string,
+  { jobId, inputIndex, attempt }: StagingKey,
+  secret: KeyObject,
+): string {
+  assert((secret.symmetricKeySize ?? 0) >= MIN_SECRET_SIZE_BYTES, 'names are derived from a secret');
   const name = createHmac('sha256', secret).update(JSON.stringify([destination, jobId, inputIndex, attempt]));
   return `.attestream-${name.digest('hex').slice(0, 32)}.part`;
 }

@@ -64,6 +64,5 @@ export async function loadCommandConfig(
     ...(tsa !== undefined && { SERVICE__SIGNING__TSA_URL: tsa }),
     ...(identity !== undefined && { SERVICE__SIGNING__DEFAULT_IDENTITY: identity }),
   };
-  const from = { env: { ...process.env, ...given }, cwd: process.cwd() };
-  return { config: await loadConfig(from), configFile: configFileOf(from) };
+  return { config: await loadConfig({ env: { ...process.env, ...given } }), configFile: configFileOf() };
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { domainToASCII } from 'node:url';
 import { z } from 'zod';
-import { identityName } from '#contract/identity-name.ts';
+import { identityName } from '#contract/request.ts';
 import { isBucketName, isNetwork, LINK_LOCAL_AND_METADATA, parseBindAddress } from './addresses.ts';
 import { callerName, path, signing, timeoutMs, url } from './signing-schema.ts';
 

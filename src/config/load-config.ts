@@ -7,7 +7,7 @@ import { TYPE_NAMES } from '#contract/validate.ts';
 import { AppError } from '#errors/app-error.ts';
 import { problemOf, systemErrorCode } from '#errors/system-problem.ts';
 import type { Config } from './config.ts';
-import { configFileOf } from './config-file.ts';
+import { type ConfigSurroundings, configFileOf } from './config-file.ts';
 import { configSchema, type KeySchema, keySchemas, schemaOf } from './config-schema.ts';
 import { nearestKey } from './nearest-key.ts';
 
@@ -19,8 +19,8 @@ type RawTable = Record<string, unknown>;
  * overridden by `SERVICE__SECTION__KEY` variables, with defaults for the rest. Relative paths are taken from `cwd`.
  * Rejects with one AppError that lists every problem; values are never repeated, they may be secrets.
  */
-export async function loadConfig(options: { env: NodeJS.ProcessEnv; cwd: string }): Promise<Config> {
-  return (await loadWithOrigins(options)).config;
+export async function loadConfig(surroundings: ConfigSurroundings = {}): Promise<Config> {
+  return (await loadWithOrigins(surroundings)).config;
 }
 
 /** Returns where the value of a key comes from: a variable, a line of the file (`file:line`), the file, or `default`. */
@@ -28,12 +28,9 @@ type OriginOfKey = (key: string) => string;
 
 /** Does what `loadConfig` does, and tells where values come from. */
 export async function loadWithOrigins({
-  env,
-  cwd,
-}: {
-  env: NodeJS.ProcessEnv;
-  cwd: string;
-}): Promise<{ readonly config: Config; readonly originOf: OriginOfKey }> {
+  env = process.env,
+  cwd = process.cwd(),
+}: ConfigSurroundings): Promise<{ readonly config: Config; readonly originOf: OriginOfKey }> {
   const { file, table, text } = await readTable(env, cwd);
   const inFile = structuredClone(table);
   const overrides = environmentOverrides(env);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { apiActions, digitalSourceType } from '#contract/actions.ts';
-import { identityName } from '#contract/identity-name.ts';
+import { identityName } from '#contract/request.ts';
 import { isLoopback } from './addresses.ts';
 
 const MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000;

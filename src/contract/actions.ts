@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { namespacedLabel, text } from './request.ts';
+import { isLanguage, namespacedLabel, text } from './request.ts';
 
 const IPTC_SCHEME = 'http://cv.iptc.org/newscodes/digitalsourcetype/';
 const C2PA_SCHEME = 'http://c2pa.org/digitalsourcetype/';
@@ -117,14 +117,6 @@ function actionProblem(action: string): string | null {
 const LANGUAGE_PARAMETERS = ['sourceLanguage', 'targetLanguage'] as const;
 
 const language = z.string().refine(isLanguage, 'must be a language tag of BCP 47, such as "en" or "pt-BR"');
-
-function isLanguage(value: string): boolean {
-  try {
-    return Intl.getCanonicalLocales(value).length === 1;
-  } catch {
-    return false;
-  }
-}
 
 /** Parameters of one action. */
 const MAX_PARAMETERS = 100;

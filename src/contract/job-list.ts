@@ -1,13 +1,16 @@
 import { z } from 'zod';
-import { exampleId, jobResultResponse, jobStatus, operationName } from './job.ts';
+import { exampleId, exampleJob, jobResultResponse, jobStatus, operationName } from './job.ts';
 import { clientReference, labelFilter } from './job-labels.ts';
-import { wholeNumber } from './whole-number.ts';
 
 const MAX_JOBS_PER_PAGE = 200;
 const JOBS_PER_PAGE = 50;
 
 /** Longer than the name of any caller in `auth.tokens`. */
 const MAX_CALLER_LENGTH = 64;
+
+/** In a query everything is text, so numbers are read from it; `0x10` and `1e2` are none. Fractions are left to the schema. */
+export const wholeNumber = (value: unknown): unknown =>
+  /^-?\d{1,9}(?:\.\d{1,9})?$/.test(String(value)) ? Number(value) : value;
 
 /** The query of the list of jobs: a filter and a page. */
 export const jobListQuery = z.strictObject({
@@ -68,11 +71,7 @@ export const jobListResponse = z
             input_count: 1,
             input_names: ['podcast.mp3'],
             counts: { succeeded: 1, failed: 0, cancelled: 0 },
-            timing: {
-              queued_at: '2026-11-21T10:00:00.000Z',
-              started_at: '2026-11-21T10:00:00.004Z',
-              finished_at: '2026-11-21T10:00:01.350Z',
-            },
+            timing: exampleJob.timing,
           },
         ],
         next_cursor: null,

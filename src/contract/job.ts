@@ -125,6 +125,32 @@ export const jobCounts = z
   })
   .meta({ id: 'JobCounts', description: 'How many inputs have ended, by their status.' });
 
+/** The job of the examples when it has ended. */
+export const exampleJob = {
+  job_id: exampleId,
+  status: 'succeeded' as const,
+  operation: 'c2pa-video' as const,
+  identity: 'default',
+  client_reference: 'order-4711',
+  labels: { project: 'evening-news' },
+  input_count: 1,
+  input_names: ['interview.mp4'],
+  results: [
+    {
+      input_index: 0,
+      input_name: 'interview.mp4',
+      status: 'succeeded' as const,
+      output_path: '/srv/signed/newsroom/interview_c2pa.mp4',
+    },
+  ],
+  counts: { succeeded: 1, failed: 0, cancelled: 0 },
+  timing: {
+    queued_at: '2026-11-21T10:00:00.000Z',
+    started_at: '2026-11-21T10:00:00.004Z',
+    finished_at: '2026-11-21T10:00:01.350Z',
+  },
+};
+
 export const jobResultResponse = z
   .object({
     job_id: z.string(),
@@ -166,30 +192,7 @@ export const jobResultResponse = z
     id: 'JobResultResponse',
     description: 'A job as it is now.',
     examples: [
-      {
-        job_id: exampleId,
-        status: 'succeeded',
-        operation: 'c2pa-video',
-        identity: 'default',
-        client_reference: 'order-4711',
-        labels: { project: 'evening-news' },
-        input_count: 1,
-        input_names: ['interview.mp4'],
-        results: [
-          {
-            input_index: 0,
-            input_name: 'interview.mp4',
-            status: 'succeeded',
-            output_path: '/srv/signed/newsroom/interview_c2pa.mp4',
-          },
-        ],
-        counts: { succeeded: 1, failed: 0, cancelled: 0 },
-        timing: {
-          queued_at: '2026-11-21T10:00:00.000Z',
-          started_at: '2026-11-21T10:00:00.004Z',
-          finished_at: '2026-11-21T10:00:01.350Z',
-        },
-      },
+      exampleJob,
       {
         job_id: exampleId,
         status: 'running',

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { commonRequestFields, glob, path } from './request.ts';
+import { commonRequestFields, glob, isLanguage, path } from './request.ts';
 
 /** The longest name that a request can give a playlist, a rendition or a label, in UTF-16 code units. */
 const MAX_NAME_LENGTH = 100;
@@ -18,17 +18,10 @@ const playlistName = (extension: 'm3u8' | 'mpd') =>
 const languageTag = z
   .string()
   .max(MAX_NAME_LENGTH)
-  .refine(isLanguageTag, 'must be a language tag such as en, de or pt-BR');
-
-function isLanguageTag(value: string): boolean {
-  if (!/^[a-z]{2,3}(?:-|$)/i.test(value)) return false;
-  try {
-    return Intl.getCanonicalLocales(value).length === 1;
-  } catch {
-    // The only thing that is thrown here is that it is none.
-    return false;
-  }
-}
+  .refine(
+    (value) => /^[a-z]{2,3}(?:-|$)/i.test(value) && isLanguage(value),
+    'must be a language tag such as en, de or pt-BR',
+  );
 
 export const TRACK_ROLES = ['main', 'alternate', 'commentary', 'dub', 'description', 'caption', 'subtitle'] as const;
 export type TrackRole = (typeof TRACK_ROLES)[number];

@@ -14,6 +14,21 @@ export const text = z
   .max(MAX_TEXT_LENGTH)
   .refine((value) => !value.includes('\0') && value.isWellFormed(), 'holds a NUL or a broken character');
 
+/** Returns true for a language tag (BCP 47). */
+export function isLanguage(value: string): boolean {
+  try {
+    return Intl.getCanonicalLocales(value).length === 1;
+  } catch {
+    // The only thing that is thrown here is that it is none.
+    return false;
+  }
+}
+
+/** The name of an identity: `params.identity`, keys of `signing.identities`, labels of metrics and logs. */
+export const identityName = z
+  .string()
+  .regex(/^[a-z0-9_]{1,32}$/, 'must be 1 to 32 lower-case letters, digits and underscores');
+
 /** The longest glob, in UTF-16 code units. */
 export const MAX_GLOB_LENGTH = 1_000;
 

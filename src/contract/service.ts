@@ -26,6 +26,15 @@ const credential = {
   not_after: z.string().exactOptional().describe('When its certificate expires.'),
 };
 
+const exampleIdentity = {
+  name: 'news',
+  kind: 'configured' as const,
+  key_kind: 'pkcs11' as const,
+  subject: 'CN=Example signer,O=Example Broadcasting',
+  algorithm: 'ES256',
+  not_after: '2027-11-21T10:00:00.000Z',
+};
+
 export const shownIdentity = z
   .object({
     name: z.string().describe('The name of its section in `signing.identities`; `default` where there is none.'),
@@ -49,16 +58,7 @@ export const shownIdentity = z
   .meta({
     id: 'ShownIdentity',
     description: 'A signing identity of a node.',
-    examples: [
-      {
-        name: 'news',
-        kind: 'configured',
-        key_kind: 'pkcs11',
-        subject: 'CN=Example signer,O=Example Broadcasting',
-        algorithm: 'ES256',
-        not_after: '2027-11-21T10:00:00.000Z',
-      },
-    ],
+    examples: [exampleIdentity],
   });
 export type ShownIdentity = z.infer<typeof shownIdentity>;
 
@@ -147,14 +147,7 @@ export const configuration = z
       {
         settings: { 'server.bind_addr': '0.0.0.0:8080' },
         withheld: ['auth.tokens'],
-        identity: {
-          name: 'default',
-          kind: 'configured',
-          key_kind: 'pem',
-          subject: 'CN=Example signer,O=Example Broadcasting',
-          algorithm: 'ES256',
-          not_after: '2027-11-21T10:00:00.000Z',
-        },
+        identity: { ...exampleIdentity, name: 'default', key_kind: 'pem' as const },
       },
     ],
   });
@@ -180,16 +173,7 @@ export const reloadResponse = z
     description: 'The reloaded configuration, as far as it is in force.',
     examples: [
       {
-        identities: [
-          {
-            name: 'news',
-            kind: 'configured',
-            key_kind: 'pem',
-            subject: 'CN=Example signer,O=Example Broadcasting',
-            algorithm: 'ES256',
-            not_after: '2027-11-21T10:00:00.000Z',
-          },
-        ],
+        identities: [{ ...exampleIdentity, key_kind: 'pem' as const }],
         tokens: 3,
         callers: ['newsroom'],
         trust_lists: ['C2PA-TRUST-LIST'],

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { apiActions, digitalSourceType } from './actions.ts';
-import { identityName } from './identity-name.ts';
-import { localFilePath, remoteFileUrl, text } from './request.ts';
+import { identityName, localFilePath, remoteFileUrl, text } from './request.ts';
 
 /** Assertions of one request. Real ones have a few; readers need seconds for the manifests of 2,000. */
 export const MAX_ASSERTIONS = 2_000;

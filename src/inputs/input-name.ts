@@ -44,11 +44,14 @@ export function nameOfUrl(url: string): string {
   const segment = pathOfUrl(url)
     .split('/')
     .findLast((candidate) => candidate !== '');
-  if (segment === undefined) return '';
+  return segment === undefined ? '' : decodedSegment(segment);
+}
+
+/** Decodes a segment of an address once; one with a percent sign that starts no escape is meant as it is written. */
+export function decodedSegment(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {
-    // A percent sign that starts no escape: the segment is meant as it is written.
     return segment;
   }
 }

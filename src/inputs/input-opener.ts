@@ -1,7 +1,10 @@
+import { basename } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
-import type { SourceFolder } from '#bytes/source-folder.ts';
+import type { FolderFile, SourceFolder } from '#bytes/source-folder.ts';
 import type { ApiInputRef } from '#contract/request.ts';
+import { AppError } from '#errors/app-error.ts';
+import { safeName } from './input-name.ts';
 
 export type InputType = ApiInputRef['type'];
 
@@ -43,3 +46,23 @@ type Opener<Type extends InputType, Context extends OpeningContext, Opened> = (
 
 export type FileOpener<Type extends InputType = InputType> = Opener<Type, OpeningContext, ByteSource>;
 export type FolderOpener<Type extends InputType = InputType> = Opener<Type, FolderOpeningContext, SourceFolder>;
+
+/** Returns a folder as it was listed, its files by their paths. `open` opens a file under the name that its source will have. */
+export function listedFolder<File extends FolderFile>(
+  name: string,
+  listed: readonly File[],
+  open: (file: File, sourceName: string) => Promise<ByteSource>,
+): SourceFolder {
+  const files = listed.toSorted((first, second) => (first.path < second.path ? -1 : 1));
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  return {
+    name,
+    files,
+    async open(path, signal) {
+      signal.throwIfAborted();
+      const file = byPath.get(path);
+      if (file === undefined) throw new AppError('SOURCE_NOT_FOUND', { path });
+      return await open(file, safeName(basename(path)) || name);
+    },
+  };
+}

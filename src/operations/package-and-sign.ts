@@ -54,11 +54,7 @@ export async function packageAndSignFolder(
     ...context,
     ...(typeof playlistPattern === 'string' && { playlistPattern }),
   });
-  try {
-    return await packageOrSign({ folder: includedFiles(folder, params), params, work, context, services });
-  } finally {
-    await folder.close();
-  }
+  return await packageOrSign({ folder: includedFiles(folder, params), params, work, context, services });
 }
 
 async function packageOrSign(input: PackageInput): Promise<InputOutcome> {

@@ -1,5 +1,4 @@
 import { LocalCopies } from '#bytes/local-copies.ts';
-import type { SourceFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import type { PackageParams } from '#contract/package-request.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -33,23 +32,9 @@ export async function packageFolder(
   context: InputContext,
   services: OperationServices,
 ): Promise<InputOutcome> {
-  const folder = await services.inputs.openFolder(work.input, work.inputIndex, context);
-  try {
-    const included = includedFiles(folder, (work.params ?? {}) as PackageParams);
-    return await packageOpened(included, work, context, services);
-  } finally {
-    await folder.close();
-  }
-}
-
-async function packageOpened(
-  folder: SourceFolder,
-  work: InputWork,
-  context: InputContext,
-  services: OperationServices,
-): Promise<InputOutcome> {
   const { signal } = context;
   const params = (work.params ?? {}) as PackageParams;
+  const folder = includedFiles(await services.inputs.openFolder(work.input, work.inputIndex, context), params);
   const task = await planPublication(folder, params, NO_PATTERNS, signal);
   const found = task.kind === 'carry' ? warningsOfCopying(task, params) : [];
   refuseWarnings(found, params);

@@ -34,12 +34,8 @@ export async function signFragmentedFolder(
   const { playlist_pattern: playlist, init_pattern: init, frag_pattern: frag } = work.params as C2paFragmentedParams;
   const opening = { ...context, playlistPattern: playlist };
   const folder = await services.inputs.openFolder(work.input, work.inputIndex, opening);
-  try {
-    const publication = await readPublication(folder, { playlist, init, frag }, context.signal);
-    return await signReadPublication(folder, publication, work, context, services);
-  } finally {
-    await folder.close();
-  }
+  const publication = await readPublication(folder, { playlist, init, frag }, context.signal);
+  return await signReadPublication(folder, publication, work, context, services);
 }
 
 /** Signs a publication that was read from a folder, with the ingredients that its request gives it. */

@@ -1,15 +1,17 @@
-import { statfsSync, statSync } from 'node:fs';
+import type { KeyObject } from 'node:crypto';
+import { statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { ByteSink } from '#bytes/byte-sink.ts';
 import type { LocalSource } from '#bytes/byte-source.ts';
 import { openOwnFile } from '#bytes/file-source.ts';
+import { spaceOf } from '#bytes/free-space.ts';
 import { doOverlap, nearestRealPath } from '#bytes/path-overlap.ts';
 import { type StagingKey, stagedNameOf } from '#bytes/staged-name.ts';
 import type { ExistingOutputs } from '#config/config.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { CommittedFolders } from './local/commit-folder.ts';
-import { type FolderHandle, OutputFolders } from './local/folder-handle.ts';
+import { type FolderHandle, openOutputFolder } from './local/folder-handle.ts';
 import { removeEarlierStagings, StagedFile, type Staging, stagingSecretIn } from './local/staged-entries.ts';
 import { StagedFolder } from './local/staged-folder.ts';
 import { checkOutputSegments, type Naming } from './output-path.ts';
@@ -57,14 +59,13 @@ interface LocalSinkOptions {
 /** Outputs as files and folders below one folder of this host: `<base_dir>/<prefix>/<name>/<leaf>`. */
 export class LocalSink implements OutputSink {
   readonly #baseDir: string;
-  readonly #folders: OutputFolders;
   readonly #naming: Naming;
   readonly #existing: ExistingOutputs | undefined;
   readonly #readBack: boolean;
   readonly #journal: StagingJournal;
   readonly #records: CommittedFolders;
   readonly #recordsDir: string;
-  #secret: Buffer | undefined;
+  #secret: KeyObject | undefined;
   readonly #protectedPaths: readonly string[];
   #realProtectedPaths: Promise<string[]> | null = null;
 
@@ -82,7 +83,6 @@ export class LocalSink implements OutputSink {
     readBack = false,
   }: LocalSinkOptions) {
     this.#baseDir = resolve(baseDir);
-    this.#folders = new OutputFolders(this.#baseDir);
     this.#naming = naming;
     this.#existing = existing;
     this.#readBack = readBack;
@@ -144,32 +144,19 @@ export class LocalSink implements OutputSink {
     create: (staging: Staging, note: string) => Promise<Sink>,
   ): Promise<Sink> {
     signal.throwIfAborted();
-    const name = basename(destination);
-    const folder = await this.#prepare(destination, sizeBytes, key, refuse);
-    let note: string;
-    let sink: Sink;
-    try {
-      const stagedName = stagedNameOf(destination, key, this.#stagingSecret);
-      note = await this.#journal.note(join(folder.path, stagedName), key, sizeBytes);
-      const forget = () => this.#journal.erase(note);
-      const isCached = this.#isCached(sizeBytes);
-      try {
-        sink = await create({ destination, folder, name, stagedName, isCached, forget }, note);
-      } catch (error) {
-        await forget();
-        throw error;
-      }
-    } catch (error) {
-      await folder.close();
-      throw error;
-    }
-    try {
-      await withOutputErrors(destination, () => this.#leaveReserved(note, destination, folder.self, sizeBytes));
-      return sink;
-    } catch (error) {
-      await sink.discard();
-      throw error;
-    }
+    await using undo = new AsyncDisposableStack();
+    const folder = undo.adopt(await this.#prepare(destination, sizeBytes, key, refuse), (each) => each.close());
+    const stagedName = stagedNameOf(destination, key, this.#stagingSecret);
+    const note = await this.#journal.note(join(folder.path, stagedName), key, sizeBytes);
+    const forget = () => this.#journal.erase(note);
+    undo.defer(forget);
+    const staging = { destination, folder, name: basename(destination), stagedName, forget };
+    const sink = undo.adopt(await create({ ...staging, isCached: this.#isCached(sizeBytes) }, note), (each) =>
+      each.discard(),
+    );
+    await withOutputErrors(destination, () => this.#leaveReserved(note, destination, folder.self, sizeBytes));
+    undo.move();
+    return sink;
   }
 
   /** Throws `OUTPUT_DISK_FULL` where a staging does not fit beside what others have reserved. */
@@ -183,7 +170,7 @@ export class LocalSink implements OutputSink {
     throw new AppError('OUTPUT_DISK_FULL', { path: destination, neededBytes: sizeBytes, freeBytes, reservedBytes });
   }
 
-  get #stagingSecret(): Buffer {
+  get #stagingSecret(): KeyObject {
     this.#secret ??= stagingSecretIn(this.#recordsDir);
     return this.#secret;
   }
@@ -203,7 +190,7 @@ export class LocalSink implements OutputSink {
     return await withOutputErrors(destination, async () => {
       await this.#refuseProtectedPath(destination, destination);
       const name = basename(destination);
-      const folder = await this.#folders.open(dirname(destination));
+      const folder = await openOutputFolder(this.#baseDir, dirname(destination));
       try {
         await this.#refuseProtectedPath(destination, join(folder.path, name));
         await removeEarlierStagings({ destination, folder, name, secret: this.#stagingSecret }, key);
@@ -243,14 +230,8 @@ async function realEntry(path: string): Promise<string> {
 async function checkFreeSpace(destination: string, folder: string, sizeBytes: number): Promise<void> {
   const space = spaceOf(folder);
   if (space === null || sizeBytes + FREE_SPACE_MARGIN_BYTES <= space.freeBytes) return;
-  const { freeBytes, totalBytes } = space;
+  const { freeBytes, sizeBytes: totalBytes } = space;
   if (sizeBytes > totalBytes)
     throw new AppError('OUTPUT_EXCEEDS_DISK', { path: destination, neededBytes: sizeBytes, totalBytes });
   throw new AppError('OUTPUT_DISK_FULL', { path: destination, neededBytes: sizeBytes, freeBytes, reservedBytes: 0 });
-}
-
-/** Returns the space of a file system, in bytes; null where it is not known: some network file systems report no blocks. */
-function spaceOf(folder: string): { readonly freeBytes: number; readonly totalBytes: number } | null {
-  const { blocks, bavail, bsize } = statfsSync(folder);
-  return blocks === 0 ? null : { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
 }

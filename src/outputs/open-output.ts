@@ -3,6 +3,7 @@ import { type FileHandle, lstat, open, readdir, readlink, realpath } from 'node:
 import { basename, dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { isSameOrInside } from '#bytes/path-overlap.ts';
+import type { FolderFile } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { parseS3Url, type S3Object } from '#s3/s3-address.ts';
 import { connectS3 } from '#s3/s3-connection.ts';
@@ -54,15 +55,10 @@ export async function openOutput(
   }
 }
 
-/** A file of an output, by its path below it; for an output that is a file, its name. */
-interface ListedOutputFile {
-  readonly path: string;
-  readonly sizeBytes: number;
-}
-
 /** The first files of an output in the order of their paths, `MAX_LISTED_FILES` at most, and whether there are more. */
 export interface OutputListing {
-  readonly files: readonly ListedOutputFile[];
+  /** By their paths below the output; for an output that is a file, its name. */
+  readonly files: readonly FolderFile[];
   readonly more: boolean;
 }
 
@@ -80,7 +76,7 @@ export async function listOutput(
     await itself.close();
     return { files: [{ path: basename(outputPath), sizeBytes: itself.sizeBytes }], more: false };
   }
-  const files: ListedOutputFile[] = [];
+  const files: FolderFile[] = [];
   for await (const file of filesBelow(outputPath, settings, signal)) {
     signal.throwIfAborted();
     if (files.length === MAX_LISTED_FILES) return { files, more: true };
@@ -93,7 +89,7 @@ function filesBelow(
   outputPath: string,
   { local, s3 }: OutputSettings,
   signal: AbortSignal,
-): AsyncGenerator<ListedOutputFile> {
+): AsyncGenerator<FolderFile> {
   switch (outputTypeOf(outputPath)) {
     case 'local':
       return localFilesBelow(outputPath, local.base_dir);
@@ -102,14 +98,14 @@ function filesBelow(
   }
 }
 
-async function* localFilesBelow(outputPath: string, baseDir: string): AsyncGenerator<ListedOutputFile> {
+async function* localFilesBelow(outputPath: string, baseDir: string): AsyncGenerator<FolderFile> {
   const folder = await resolvedPathOf(outputPath, baseDir).catch(absent);
   const stats = folder === null ? null : await lstat(folder).catch(absent);
   if (folder !== null && stats?.isDirectory()) yield* filesIn(folder);
 }
 
 /** Yields files in the order of their paths, as S3 does; files and folders that are removed meanwhile are left out. */
-async function* filesIn(folder: string, path = ''): AsyncGenerator<ListedOutputFile> {
+async function* filesIn(folder: string, path = ''): AsyncGenerator<FolderFile> {
   const entries = (await readdir(join(folder, path), { withFileTypes: true }).catch(absent)) ?? [];
   for (const entry of entries.sort(byPath)) {
     const entryPath = join(path, entry.name);
@@ -125,11 +121,7 @@ function byPath(one: Dirent, other: Dirent): number {
   return Buffer.compare(bytesOf(one), bytesOf(other));
 }
 
-async function* objectsBelow(
-  folder: string,
-  s3: S3OutputSettings,
-  signal: AbortSignal,
-): AsyncGenerator<ListedOutputFile> {
+async function* objectsBelow(folder: string, s3: S3OutputSettings, signal: AbortSignal): AsyncGenerator<FolderFile> {
   const { bucket, key } = parseS3Url(folder);
   const prefix = `${key}/`;
   for await (const object of new S3Reader(await connectS3(s3)).list({ bucket, key: prefix }, signal)) {

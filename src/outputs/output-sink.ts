@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { lstatSync, type Stats } from 'node:fs';
-import { isAbsolute } from 'node:path';
 import type { ByteSink, ByteWriter } from '#bytes/byte-sink.ts';
 import type { ByteSource, LocalSource } from '#bytes/byte-source.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
@@ -82,14 +81,9 @@ export interface FolderSink {
 /** The types of outputs, as requests name them. */
 export type OutputType = ApiOutputSpec['type'];
 
-/** Recognises the type of an output by its `output_path`. */
-const IS_PATH_OF: Readonly<Record<OutputType, (outputPath: string) => boolean>> = { local: isAbsolute, s3: isS3Url };
-
 /** Returns the type of the output that has a path. */
 export function outputTypeOf(outputPath: string): OutputType {
-  const type = (Object.keys(IS_PATH_OF) as OutputType[]).find((each) => IS_PATH_OF[each](outputPath));
-  assert(type !== undefined, `${outputPath} is the path of an output`);
-  return type;
+  return isS3Url(outputPath) ? 's3' : 'local';
 }
 
 /** Routes each output to the sink of its type. */

@@ -19,9 +19,8 @@ import { MAX_OBJECT_BYTES, planParts } from './s3/object-parts.ts';
 import { type Finished, ObjectUpload, RequestLimit, type UploadContext } from './s3/object-upload.ts';
 import { PartBufferPool } from './s3/part-buffers.ts';
 import { markOf, rollBackNoted } from './s3/roll-back-uploads.ts';
-import { ScratchMirror } from './s3/scratch-mirror.ts';
 import { StagedS3Folder } from './s3/staged-s3-folder.ts';
-import { UploadJournal } from './s3/upload-journal.ts';
+import { uploadNoteOf } from './s3/upload-journal.ts';
 
 /** Concurrent requests with a body of one output: parts of a file, or files of a publication. */
 const MAX_FILE_REQUESTS = 4;
@@ -46,12 +45,10 @@ interface S3SinkOptions {
 /** Outputs as objects of a bucket: `s3://<bucket>/<base_prefix>/<prefix>/<name>/<leaf>`. */
 export class S3Sink implements OutputSink {
   readonly #options: S3SinkOptions;
-  readonly #journal: UploadJournal;
   readonly #committed: CommittedObjects;
 
   constructor(options: S3SinkOptions) {
     this.#options = options;
-    this.#journal = new UploadJournal(options.dataDir);
     this.#committed = new CommittedObjects(options.dataDir);
   }
 
@@ -108,14 +105,14 @@ export class S3Sink implements OutputSink {
         ...common,
         requestLimit: new RequestLimit(MAX_FOLDER_REQUESTS, MAX_REQUEST_BYTES),
         committed: this.#committed,
-        mirror: readBack ? new ScratchMirror(await scratch.reserveFolder('output', sizeBytes)) : null,
+        mirror: readBack ? await scratch.reserveFolder('output', sizeBytes) : null,
       }),
     );
   }
 
   async #commonOf(destination: string, key: StagingKey, signal: AbortSignal, { heartbeat }: ScratchSpace) {
     const writer = new S3Writer(await connectS3(this.#options.settings), markOf(key));
-    const note = this.#journal.noteOf(destination, key);
+    const note = uploadNoteOf(this.#options.dataDir, destination, key);
     return { writer, at: parseS3Url(destination), note, buffers: new PartBufferPool(), heartbeat, signal };
   }
 }

@@ -13,10 +13,11 @@ import {
 } from 'node:fs';
 import { readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { syncFolder } from '#bytes/file-source.ts';
+import { writtenBytes } from '#bytes/free-space.ts';
 import { isStagedName, type StagingKey } from '#bytes/staged-name.ts';
-import { writtenBytes } from '#bytes/written-bytes.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
-import { FolderHandle, syncFolder } from './local/folder-handle.ts';
+import { FolderHandle } from './local/folder-handle.ts';
 import { finishFollowing, recoverReplacement, removeEntry } from './local/staged-entries.ts';
 import { outputError } from './output-sink.ts';
 

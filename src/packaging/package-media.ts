@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { constants, statfsSync } from 'node:fs';
+import { constants } from 'node:fs';
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LocalSource } from '#bytes/byte-source.ts';
 import { Descriptor } from '#bytes/file-source.ts';
+import { spaceOf } from '#bytes/free-space.ts';
 import type { LocalCopies } from '#bytes/local-copies.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -247,9 +248,8 @@ class PackagingRun {
 
   /** Returns the error of a full disk, null where there is space: the packager reports only that it could not write. */
   #diskFull(): AppError | null {
-    const { blocks, bavail, bsize } = statfsSync(this.#target);
-    if (blocks === 0 || bavail * bsize > DISK_FULL_THRESHOLD_BYTES) return null;
-    return this.#context.diskFull(bavail * bsize);
+    const { freeBytes } = spaceOf(this.#target) ?? { freeBytes: Number.POSITIVE_INFINITY };
+    return freeBytes > DISK_FULL_THRESHOLD_BYTES ? null : this.#context.diskFull(freeBytes);
   }
 }
 

@@ -66,8 +66,4 @@ export class PackagedFolder implements SourceFolder {
     if (!this.#sizes.has(path)) throw new AppError('SOURCE_NOT_FOUND', { path });
     return await openOwnFile(join(this.localPath, path), basename(path));
   }
-
-  close(): Promise<void> {
-    return Promise.resolve();
-  }
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { chmod, chown, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { syncFolder } from '#bytes/file-source.ts';
 import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
 import { Launcher } from '#processes/launcher.ts';
@@ -78,16 +79,6 @@ async function stage({ from, to, staged, kind }: Copy): Promise<void> {
   await writeFile(staged, contents, { flag: 'wx', mode: 0o600, flush: true });
   if (process.getuid?.() === 0) await chown(staged, owner.uid, owner.gid);
   await chmod(staged, before === null ? MODES[kind] : before.mode & KEPT_MODES[kind]);
-}
-
-/** Makes the new names durable. */
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }
 
 /** Loads an identity of the configuration, by its name, and signs once with it, as the start of the service does; logs the same warnings. */

@@ -33,10 +33,6 @@ export class JoinedFolder implements SourceFolder {
     const source = this.#joined.get(path);
     return source === undefined ? Promise.reject(new AppError('SOURCE_NOT_FOUND', { path })) : Promise.resolve(source);
   }
-
-  close(): Promise<void> {
-    return Promise.resolve();
-  }
 }
 
 /** Returns the name of a rendition's joined file: that of its playlist, with the extension of its format. */

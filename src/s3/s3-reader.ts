@@ -65,7 +65,7 @@ export class S3Reader {
   }
 
   /** Lists every object whose key starts with the address's, page by page, in the order of their keys' bytes. */
-  list(prefix: S3Address, signal: AbortSignal): AsyncGenerator<ListedS3Object> {
+  list(prefix: S3Address, signal: AbortSignal): AsyncGenerator<S3Object> {
     return listObjects(this.#connection, prefix, signal);
   }
 
@@ -180,11 +180,6 @@ function unusableAnswer(at: S3Address): AppError {
   return new AppError('S3_RANGE_REFUSED', { address: s3UrlOf(at) });
 }
 
-/** An object as a listing describes it. */
-export interface ListedS3Object extends S3Object {
-  readonly modifiedAt: Date;
-}
-
 /**
  * Lists every object whose key starts with the address's, page by page, in the order of their keys' bytes. Throws the
  * AppErrors of `s3Error`, or the signal's reason.
@@ -193,14 +188,14 @@ export async function* listObjects(
   { sdk, client }: S3Connection,
   { bucket, key }: S3Address,
   signal?: AbortSignal,
-): AsyncGenerator<ListedS3Object> {
+): AsyncGenerator<S3Object> {
   signal?.throwIfAborted();
   // Keys may hold characters that XML cannot, such as control characters.
   const asked = { Bucket: bucket, Prefix: key, EncodingType: 'url' } as const;
   try {
     for await (const page of sdk.paginateListObjectsV2({ client }, asked, { abortSignal: signal })) {
-      for (const { Key = '', Size = 0, ETag = '', LastModified = new Date(0) } of page.Contents ?? []) {
-        yield { bucket, key: decodedKey(Key), sizeBytes: Size, etag: ETag, modifiedAt: LastModified };
+      for (const { Key = '', Size = 0, ETag = '' } of page.Contents ?? []) {
+        yield { bucket, key: decodedKey(Key), sizeBytes: Size, etag: ETag };
       }
     }
   } catch (error) {

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { AppError } from '#errors/app-error.ts';
-import { type S3Address, s3UrlOf } from './s3-address.ts';
+import { type S3Address, type S3Object, s3UrlOf } from './s3-address.ts';
 import type { S3Connection } from './s3-connection.ts';
-import { decodedKey, type ListedS3Object, listObjects } from './s3-reader.ts';
+import { decodedKey, listObjects } from './s3-reader.ts';
 import { s3Error } from './sdk/s3-error.ts';
 
 /** Objects that one request deletes at most. */
@@ -197,7 +197,7 @@ export class S3Writer {
   }
 
   /** Lists the objects whose keys start with the address's, in their order, with ETags without quotation marks. */
-  async *list(prefix: S3Address, signal?: AbortSignal): AsyncGenerator<ListedS3Object> {
+  async *list(prefix: S3Address, signal?: AbortSignal): AsyncGenerator<S3Object> {
     for await (const object of listObjects(this.#connection, prefix, signal)) {
       yield { ...object, etag: unquoted(object.etag) };
     }

@@ -29,7 +29,6 @@ function remoteFolder(source: MemorySource): SourceFolder {
     name: 'folder',
     files: [{ path: 'film.mp4', sizeBytes: source.sizeBytes }],
     open: () => Promise.resolve(source),
-    close: () => Promise.resolve(),
   };
 }
 

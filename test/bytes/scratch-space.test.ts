@@ -6,10 +6,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { readRange } from '#bytes/byte-source.ts';
 import { localCopyOf } from '#bytes/local-copies.ts';
-import { clearScratchSpaces, ScratchSpace } from '#bytes/scratch-space.ts';
+import { clearScratchSpaces, createScratchFile, createScratchFolder, ScratchSpace } from '#bytes/scratch-space.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import { ScratchMirror } from '#outputs/s3/scratch-mirror.ts';
 import { MemorySource } from '../support/memory-source.ts';
 import { openSmallDisk } from '../support/small-disk.ts';
 import { byteSourceContract } from './byte-source-contract.ts';
@@ -113,9 +112,9 @@ describe('a scratch space', () => {
     release();
     await writeFile(path.replace('0-first', '1-second'), '');
     await refuses('SCRATCH_UNUSABLE', scratch.reserveFolder('second', 1));
-    const mirror = new ScratchMirror(await scratch.reserveFolder('third', 1));
-    await (await mirror.create('file')).close();
-    await refuses('SCRATCH_UNUSABLE', mirror.create('file/below'));
+    const third = await scratch.reserveFolder('third', 1);
+    await (await createScratchFile(join(third.path, 'file'))).close();
+    await refuses('SCRATCH_UNUSABLE', createScratchFolder(join(third.path, 'file')));
   });
 
   test('that was left behind is removed by its attempt, or with all others of the service, but not with those of another service', async () => {

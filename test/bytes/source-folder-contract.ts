@@ -32,7 +32,6 @@ export function sourceFolderContract(
     try {
       await use(folder);
     } finally {
-      await folder.close();
       await cleanUp();
     }
   };
@@ -85,11 +84,6 @@ export function sourceFolderContract(
         const reason = new Error('stopped by the test');
         await assert.rejects(folder.open('a.mp4', AbortSignal.abort(reason)), reason);
         await (await folder.open('a.mp4', never)).close();
-      }));
-
-    test('can be closed more than once', () =>
-      withFolder(async (folder) => {
-        await folder.close();
       }));
   });
 }

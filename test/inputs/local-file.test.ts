@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { generateKeySync } from 'node:crypto';
 import { once } from 'node:events';
 import fs, {
   appendFile,
@@ -180,7 +180,7 @@ describe('where local files may be read from', () => {
 
     const staged = join(
       folder,
-      stagedNameOf('/out/a.mp4', { jobId: 'job', inputIndex: 0, attempt: 1 }, randomBytes(32)),
+      stagedNameOf('/out/a.mp4', { jobId: 'job', inputIndex: 0, attempt: 1 }, generateKeySync('hmac', { length: 256 })),
     );
     await writeFile(staged, 'half');
     await refuses('SOURCE_PROTECTED', staged, policy);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { generateKeySync } from 'node:crypto';
 import { once } from 'node:events';
 import { linkSync } from 'node:fs';
 import { appendFile, chmod, mkdir, mkdtemp, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
@@ -86,7 +86,11 @@ describe('opening a local folder', () => {
 
   test('passes over what this service is staging there', async () => {
     await put(join(root, 'a.mp4'));
-    const staged = stagedNameOf('/out/a', { jobId: 'job', inputIndex: 0, attempt: 1 }, randomBytes(32));
+    const staged = stagedNameOf(
+      '/out/a',
+      { jobId: 'job', inputIndex: 0, attempt: 1 },
+      generateKeySync('hmac', { length: 256 }),
+    );
     await put(join(root, staged, 'half.m4s'));
     await put(join(root, 'b', staged));
     const folder = await openFolder(root);

@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { allocatePages, PAGE_SIZE_BYTES } from '#bytes/buffers.ts';
 import { DurableFile } from '#outputs/local/durable-file.ts';
-import { syncFolder } from '#outputs/local/folder-handle.ts';
 import { openSmallDisk, type SmallDisk } from '../support/small-disk.ts';
 import { cachedBytes, makeDirectFolder } from './page-cache.ts';
 
@@ -124,24 +122,4 @@ describe('a durable file where nothing is written directly', () => {
   test('tells that the disk is full', async () => {
     await assert.rejects(writeFileOf(disk.path, [pagesOf(5 * MIB)], false), { code: 'ENOSPC' });
   });
-});
-
-test('whoever asks for a sync of a folder that is being synced shares the next one, not the one under way', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'attestream-sync-'));
-  t.after(() => rm(folder, { recursive: true }));
-  const [first, second, third] = [syncFolder(folder), syncFolder(folder), syncFolder(folder)];
-  assert.notEqual(second, first, 'the first may have begun before the second name was there');
-  assert.equal(third, second);
-  await second;
-  await first;
-  assert.notEqual(syncFolder(folder), second, 'one that has ended is shared no more');
-});
-
-test('a sync that fails fails for those alone who share it', async (t) => {
-  const parent = await mkdtemp(join(tmpdir(), 'attestream-sync-'));
-  t.after(() => rm(parent, { recursive: true }));
-  const missing = join(parent, 'missing');
-  const both = [syncFolder(missing), syncFolder(missing)];
-  for (const sync of both) await assert.rejects(sync, { code: 'ENOENT' });
-  await syncFolder(parent);
 });

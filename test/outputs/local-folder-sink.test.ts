@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { generateKeySync } from 'node:crypto';
 import { closeSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readdir, readlink, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -164,7 +164,11 @@ describe('a folder that this service delivered to', () => {
   });
 
   test('keeps an empty folder, a link and a staging of somebody else', async () => {
-    const staged = stagedNameOf(join(destination, 'b.mp4'), { ...key, inputIndex: 5 }, randomBytes(32));
+    const staged = stagedNameOf(
+      join(destination, 'b.mp4'),
+      { ...key, inputIndex: 5 },
+      generateKeySync('hmac', { length: 256 }),
+    );
     for (const make of [
       () => mkdir(join(destination, 'theirs')),
       () => symlink('/etc', join(destination, 'theirs')),

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AppError } from '#errors/app-error.ts';
-import { UploadJournal } from '#outputs/s3/upload-journal.ts';
+import { uploadNoteOf } from '#outputs/s3/upload-journal.ts';
 import { type S3OutputSettings, S3Sink } from '#outputs/s3-sink.ts';
 import { probeBuckets, recoverUploads } from '#outputs/s3-tasks.ts';
 import { Launcher } from '#processes/launcher.ts';
@@ -56,7 +56,7 @@ describe('recovering from a process that was killed', () => {
       ] as const) {
         const at = { bucket, key: `${place.output.prefix}/${begun}-${ageMs}.mp4` };
         const { UploadId: other = '' } = await s3.client.createMultipartUpload({ Bucket: bucket, Key: at.key });
-        await new UploadJournal(place.dataDir).noteOf(at.key, key).beginning(at, [other]);
+        await uploadNoteOf(place.dataDir, at.key, key).beginning(at, [other]);
         await ageNotes(place, ageMs);
         for (let count = 0; count < begun; count += 1) {
           await s3.client.createMultipartUpload({ Bucket: bucket, Key: at.key });
@@ -108,7 +108,7 @@ describe('recovering from a process that was killed', () => {
     withPlace(async (place) => {
       const destination = place.sink.destinationOf(place.output, 'talk');
       const folder = parseS3Url(destination);
-      const note = new UploadJournal(place.dataDir).noteOf(destination, key);
+      const note = uploadNoteOf(place.dataDir, destination, key);
       const Metadata = { 'attestream-attempt': `${key.jobId}-${key.inputIndex}-${key.attempt}` };
       const put = async (path: string): Promise<void> => {
         const Key = `${folder.key}/${path}`;
@@ -126,11 +126,10 @@ describe('recovering from a process that was killed', () => {
 
   test('ends the other uploads where lines of a note are damaged, and where one upload cannot be ended', () =>
     withPlace(async (place) => {
-      const journal = new UploadJournal(place.dataDir);
       const begin = async (name: string, inputIndex: number): Promise<string> => {
         const at = { bucket, key: `${place.output.prefix}/${name}` };
         const { UploadId: uploadId = '' } = await s3.client.createMultipartUpload({ Bucket: bucket, Key: at.key });
-        await journal.noteOf(name, { ...key, inputIndex }).begun({ ...at, uploadId });
+        await uploadNoteOf(place.dataDir, name, { ...key, inputIndex }).begun({ ...at, uploadId });
         return at.key;
       };
       const folder = join(place.dataDir, 'uploads');
@@ -174,7 +173,7 @@ describe('recovering from a process that was killed', () => {
   test('keeps its notes where S3 cannot be reached', () =>
     withPlace(async (place) => {
       const at = { bucket, key: 'unreachable.mp4' };
-      await new UploadJournal(place.dataDir).noteOf(at.key, key).beginning(at, []);
+      await uploadNoteOf(place.dataDir, at.key, key).beginning(at, []);
       const { host, port } = ownAddress();
       const away = { ...settings, endpoint_url: `http://${host}:${port}`, bounds: { firstPauseMs: 10 } };
       await assert.rejects(recoverUploads(away, place.dataDir), ({ reason }: AppError) => reason === 'S3_UNREACHABLE');

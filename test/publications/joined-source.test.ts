@@ -56,7 +56,6 @@ describe('parts that are joined', () => {
       ...folder,
       name: folder.name,
       files: folder.files,
-      close: () => folder.close(),
       open: async (path: string): Promise<ByteSource> => {
         const source = await folder.open(path, signal);
         most = Math.max(most, ++open);

@@ -39,7 +39,6 @@ async function ingredientOf(t: TestContext, { pinned }: { readonly pinned: boole
       const read: typeof opened.read = (target, offset, stop) => opened.read(target, offset, stop);
       return pinned ? opened : { ...shared, read, pin: () => Promise.resolve(false), close: () => opened.close() };
     },
-    close: () => Promise.resolve(),
   };
   const inits = [{ manifest: { offset: 0, length: initLength } } as InitLayout];
   const read = { folder, publication: { renditions: [{ init, fragments: [fragment] }] }, inits };

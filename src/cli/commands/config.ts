@@ -37,7 +37,7 @@ async function show({ config: file, ...options }: OutputOptions & { readonly con
   const { RECORDS } = await import('#config/config-schema.ts');
   const { loadWithOrigins } = await import('#config/load-config.ts');
   const { describeKeys } = await import('#config/key-descriptions.ts');
-  const { config, originOf } = await loadWithOrigins({ env: withFile(file), cwd: process.cwd() });
+  const { config, originOf } = await loadWithOrigins({ env: withFile(file) });
   const { settings, withheld } = shownConfig(config);
   const isInRecord = (key: string) => RECORDS.some((record) => key.startsWith(`${record}.`));
   const fixed = describeKeys().flatMap(({ key }) => (isInRecord(key) ? [] : [key]));
@@ -73,7 +73,7 @@ async function explain(key: string, options: OutputOptions): Promise<void> {
 
 async function check(file: string, options: OutputOptions): Promise<void> {
   const { loadConfig } = await import('#config/load-config.ts');
-  await loadConfig({ env: withFile(file), cwd: process.cwd() });
+  await loadConfig({ env: withFile(file) });
   new Terminal(options).result({ file, valid: true }, `${file} is right.`);
 }
 

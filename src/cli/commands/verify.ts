@@ -1,7 +1,11 @@
-import { resolve } from 'node:path';
+import { randomUUID } from 'node:crypto';
+import { closeSync, existsSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { JobResultEntry } from '#contract/job.ts';
 import type { ApiInputRef } from '#contract/request.ts';
+import { AppError } from '#errors/app-error.ts';
+import { problemOf } from '#errors/system-problem.ts';
 import type { FoundInput } from '../find-inputs.ts';
 import { addRunOptions, type RunOptions } from '../run-options.ts';
 
@@ -28,11 +32,10 @@ function collect(file: string, others: readonly string[] = []): readonly string[
 }
 
 async function verify(given: string[], options: VerifyOptions): Promise<void> {
-  const [{ namedPaths }, { runInputs }, { loadCommandConfig }, { ReportFile }] = await Promise.all([
+  const [{ namedPaths }, { runInputs }, { loadCommandConfig }] = await Promise.all([
     import('../find-inputs.ts'),
     import('../run-inputs.ts'),
     import('../run-options.ts'),
-    import('../report-file.ts'),
   ]);
   const paths = await namedPaths(given);
   const { config, configFile } = await loadCommandConfig(options);
@@ -88,4 +91,48 @@ function describe(path: string, { verification }: JobResultEntry): string {
     return `\n  ${rubric}: ${counts.true} true, ${counts.false} false, ${counts.warn} warn, ${counts.error} error`;
   });
   return `${path}: ${state}. ${summary}${ofRubrics.join('')}`;
+}
+
+/** A JSON list of results, which appears under its name when it is complete. */
+class ReportFile {
+  readonly #path: string;
+  readonly #staged: string;
+  readonly #file: number;
+  #isEmpty = true;
+  #isOpen = true;
+
+  private constructor(path: string, staged: string, file: number) {
+    this.#path = path;
+    this.#staged = staged;
+    this.#file = file;
+  }
+
+  /** Throws `OUTPUT_EXISTS` or `OUTPUT_FAILED`. */
+  static create(given: string, replaces: boolean): ReportFile {
+    const path = resolve(given);
+    if (!replaces && existsSync(path)) throw new AppError('OUTPUT_EXISTS', { path: given });
+    const staged = join(dirname(path), `.attestream-${randomUUID()}`);
+    try {
+      return new ReportFile(path, staged, openSync(staged, 'wx'));
+    } catch (cause) {
+      throw new AppError('OUTPUT_FAILED', { path: given, problem: problemOf(cause) }, { cause });
+    }
+  }
+
+  add(entry: object): void {
+    writeSync(this.#file, `${this.#isEmpty ? '[\n' : ',\n'}${JSON.stringify(entry)}`);
+    this.#isEmpty = false;
+  }
+
+  commit(): void {
+    writeSync(this.#file, this.#isEmpty ? '[]\n' : '\n]\n');
+    renameSync(this.#staged, this.#path);
+  }
+
+  /** Removes what was not committed. */
+  discard(): void {
+    if (this.#isOpen) closeSync(this.#file);
+    this.#isOpen = false;
+    rmSync(this.#staged, { force: true });
+  }
 }

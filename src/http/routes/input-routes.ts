@@ -3,8 +3,8 @@ import { z } from 'zod';
 import type { Config } from '#config/config.ts';
 import { configFileOf } from '#config/config-file.ts';
 import { browsedFolder } from '#contract/browsed-folder.ts';
+import { wholeNumber } from '#contract/job-list.ts';
 import { path } from '#contract/request.ts';
-import { wholeNumber } from '#contract/whole-number.ts';
 import { InputBrowser } from '#inputs/input-browser.ts';
 import { goneSignal } from '../hooks/responses.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
@@ -23,7 +23,7 @@ const browseQuery = z.strictObject({
 
 /** Adds the listing of the folders that local inputs are read from. */
 export function addInputRoute(app: FastifyInstance, config: Config): void {
-  const browser = new InputBrowser(config, configFileOf({ env: process.env, cwd: process.cwd() }));
+  const browser = new InputBrowser(config, configFileOf());
   app.route<{ Querystring: z.infer<typeof browseQuery> }>({
     method: 'GET',
     url: '/v2/inputs',

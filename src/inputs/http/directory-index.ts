@@ -1,4 +1,5 @@
 import { AppError } from '#errors/app-error.ts';
+import { decodedSegment } from '../input-name.ts';
 
 /** An entry of a directory as a server lists it. */
 export interface IndexEntry {
@@ -135,16 +136,7 @@ function readLink(reference: string, behind: string, folder: URL): IndexEntry | 
   const isFolder = rest.endsWith('/');
   const segment = isFolder ? rest.slice(0, -1) : rest;
   if (segment === '' || segment.includes('/')) return null;
-  return { name: decodeSegment(segment), isFolder, url, sizeBytes: isFolder ? null : exactSize(behind) };
-}
-
-function decodeSegment(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    // A per cent sign that starts no escape: the segment is meant as it is written.
-    return segment;
-  }
+  return { name: decodedSegment(segment), isFolder, url, sizeBytes: isFolder ? null : exactSize(behind) };
 }
 
 /** Returns the size behind a link and a date, where it is a plain number at the end: rounded ones carry a unit. */

@@ -35,12 +35,10 @@ interface HttpClientOptions extends AgentOptions {
 }
 
 /** An answer with content: 200, 206, or 416 where a range was asked for that the file does not have. */
-export interface HttpResponse {
+export interface HttpResponse extends HttpAnswer {
   readonly status: 200 | 206 | 416;
-  readonly headers: IncomingHttpHeaders;
   /** The address after all redirects. */
   readonly url: URL;
-  readonly body: ResponseBody;
 }
 
 /**
@@ -75,6 +73,12 @@ export class HttpClient {
   /** Connections on which a body was longer than its stated length. */
   get excessCount(): number {
     return this.#excessCount;
+  }
+
+  /** Throws `HTTP_TOO_LARGE` for a file that is larger than any that is read. */
+  requireSize(url: URL, sizeBytes: number): void {
+    const { maxBytes: limitBytes } = this.options;
+    if (sizeBytes > limitBytes) throw new AppError('HTTP_TOO_LARGE', { address: shownAddress(url), limitBytes });
   }
 
   /** Closes all connections. */

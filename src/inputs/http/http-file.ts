@@ -22,15 +22,7 @@ import {
   mediaTypeOf,
   versionOf,
 } from './http-headers.ts';
-import {
-  checkedRange,
-  EmptySource,
-  fetchRange,
-  HttpSource,
-  invalid,
-  type RangedFile,
-  tooLong,
-} from './ranged-source.ts';
+import { checkedRange, fetchRange, invalid, openRanged, type RangedFile, tooLong } from './ranged-source.ts';
 
 /** Bytes that the opening request reads: enough for the headers of most formats, and all of a small file. */
 const HEAD_BYTES = 2 * 1024 * 1024;
@@ -85,7 +77,7 @@ async function openAnswered(client: HttpClient, request: HttpFileRequest, respon
     name: request.nameOf(fileNameOf(headers['content-disposition'])),
     claimedMediaType: mediaTypeOf(headers),
   };
-  if (response.status === 416) return emptyFile(request, response, named.name);
+  if (response.status === 416) return emptyFile(client, request, response, named.name);
   const part = checkedRange(response, 0, HEAD_BYTES);
   if (part === null) {
     const sizeBytes = contentLengthOf(headers) ?? request.listed?.sizeBytes ?? 0;
@@ -95,12 +87,12 @@ async function openAnswered(client: HttpClient, request: HttpFileRequest, respon
   const { sizeBytes } = part;
   const version = versionOf(headers, sizeBytes ?? request.listed?.sizeBytes ?? 0);
   checkVersion(request, named.name, version);
-  checkSize(client, url, version.sizeBytes);
+  client.requireSize(url, version.sizeBytes);
   if (sizeBytes === null || !isPinned(version)) return await spool(client, { ...request, ...named });
   // The requested address, not the target of its redirects, which may be valid for a minute only.
   const file = { url: request.url, name: named.name, version };
   const head = await readHead(client, file, response, part.length, request.signal);
-  return new HttpSource(client, file, head, named.claimedMediaType);
+  return openRanged(client, file, head, named.claimedMediaType);
 }
 
 /** Reads the first bytes from the answer that is there, and on from where it breaks off. */
@@ -129,19 +121,20 @@ async function readHead(
 }
 
 /** Opens an empty file, of which no range can be had (RFC 9110 §15.5.17). */
-function emptyFile(request: HttpFileRequest, { headers, url }: HttpResponse, name: string): ByteSource {
+function emptyFile(
+  client: HttpClient,
+  request: HttpFileRequest,
+  { headers, url }: HttpResponse,
+  name: string,
+): ByteSource {
   if (contentRangeOf(headers)?.sizeBytes !== 0) throw invalid(url, 'it has no first bytes, and is not empty either');
-  checkVersion(request, name, versionOf(headers, 0));
-  return new EmptySource(name);
+  const version = versionOf(headers, 0);
+  checkVersion(request, name, version);
+  return openRanged(client, { url: request.url, name, version }, Buffer.alloc(0), undefined);
 }
 
 function checkVersion({ listed }: HttpFileRequest, name: string, version: HttpVersion): void {
   if (listed !== undefined && !isSameVersion(listed, version)) throw new AppError('SOURCE_CHANGED', { name });
-}
-
-function checkSize({ options }: HttpClient, url: URL, sizeBytes: number): void {
-  const limitBytes = options.maxBytes;
-  if (sizeBytes > limitBytes) throw new AppError('HTTP_TOO_LARGE', { address: shownAddress(url), limitBytes });
 }
 
 /** Restarts of a download whose connection was lost. */
@@ -167,75 +160,55 @@ async function spool(client: HttpClient, request: SpoolRequest): Promise<LocalSo
   for (let restarts = 0; ; restarts += 1) {
     response ??= await client.get(url, {}, signal);
     const file = await scratch.reserve('download', contentLengthOf(response.headers) ?? RESERVED_STEP_BYTES);
-    const download = new Download(client, response, file, signal);
+    const received = { bytes: 0 };
     try {
-      await download.run();
+      await download(client, response, file, received, signal);
       return await openScratchFile(file, { name, ...(claimedMediaType !== undefined && { claimedMediaType }) });
     } catch (error) {
       file.release();
       response.body.cancel();
       signal.throwIfAborted();
-      if (!isTransient(error, restarts, MAX_RESTARTS)) throw download.brokenOff(error);
+      if (!isTransient(error, restarts, MAX_RESTARTS)) throw brokenOff(client, response, received.bytes, error);
       response = undefined;
     }
   }
 }
 
-/** One answer on its way into a scratch file. */
-class Download {
-  readonly #client: HttpClient;
-  readonly #response: HttpResponse;
-  readonly #file: ScratchFile;
-  readonly #signal: AbortSignal;
-  #receivedBytes = 0;
-  #reservedBytes: number;
-
-  constructor(client: HttpClient, response: HttpResponse, file: ScratchFile, signal: AbortSignal) {
-    this.#client = client;
-    this.#response = response;
-    this.#file = file;
-    this.#signal = signal;
-    this.#reservedBytes = contentLengthOf(response.headers) ?? RESERVED_STEP_BYTES;
-  }
-
-  async run(): Promise<void> {
-    const { status, url, body } = this.#response;
-    if (status !== 200) throw invalid(url, `a request without a range was answered ${status}`);
-    this.#checkSize(contentLengthOf(this.#response.headers) ?? 0);
-    const handle = await createScratchFile(this.#file.path);
-    try {
-      for await (const chunk of body) {
-        this.#signal.throwIfAborted();
-        this.#reserve(this.#receivedBytes + chunk.length);
-        await writeScratch(handle, this.#file.path, chunk, this.#receivedBytes);
-        this.#file.heartbeat();
-        this.#receivedBytes += chunk.length;
+/** Writes an answer into a scratch file, and counts the bytes that it has received. */
+async function download(
+  client: HttpClient,
+  { status, headers, url, body }: HttpResponse,
+  file: ScratchFile,
+  received: { bytes: number },
+  signal: AbortSignal,
+): Promise<void> {
+  if (status !== 200) throw invalid(url, `a request without a range was answered ${status}`);
+  const statedBytes = contentLengthOf(headers);
+  client.requireSize(url, statedBytes ?? 0);
+  let reservedBytes = statedBytes ?? RESERVED_STEP_BYTES;
+  const handle = await createScratchFile(file.path);
+  try {
+    for await (const chunk of body) {
+      signal.throwIfAborted();
+      const sizeBytes = received.bytes + chunk.length;
+      client.requireSize(url, sizeBytes);
+      while (sizeBytes > reservedBytes) {
+        reservedBytes += RESERVED_STEP_BYTES;
+        file.extend(reservedBytes);
       }
-    } finally {
-      await handle.close();
+      await writeScratch(handle, file.path, chunk, received.bytes);
+      file.heartbeat();
+      received.bytes = sizeBytes;
     }
+  } finally {
+    await handle.close();
   }
+}
 
-  /** Translates the error that ended a download early. */
-  brokenOff(cause: unknown): unknown {
-    const { url, headers } = this.#response;
-    const error = requestError(cause, url, this.#client.options.idleTimeoutMs);
-    if (!(error instanceof AppError) || error.reason !== 'HTTP_UNREACHABLE') return error;
-    const details = { receivedBytes: this.#receivedBytes, sizeBytes: contentLengthOf(headers) };
-    return new AppError('HTTP_CUT_SHORT', { address: shownAddress(url), ...details }, { cause });
-  }
-
-  #reserve(sizeBytes: number): void {
-    this.#checkSize(sizeBytes);
-    while (sizeBytes > this.#reservedBytes) {
-      this.#reservedBytes += RESERVED_STEP_BYTES;
-      this.#file.extend(this.#reservedBytes);
-    }
-  }
-
-  #checkSize(sizeBytes: number): void {
-    const limitBytes = this.#client.options.maxBytes;
-    const address = shownAddress(this.#response.url);
-    if (sizeBytes > limitBytes) throw new AppError('HTTP_TOO_LARGE', { address, limitBytes });
-  }
+/** Translates the error that ended a download early. */
+function brokenOff(client: HttpClient, { url, headers }: HttpResponse, receivedBytes: number, cause: unknown): unknown {
+  const error = requestError(cause, url, client.options.idleTimeoutMs);
+  if (!(error instanceof AppError) || error.reason !== 'HTTP_UNREACHABLE') return error;
+  const details = { receivedBytes, sizeBytes: contentLengthOf(headers) };
+  return new AppError('HTTP_CUT_SHORT', { address: shownAddress(url), ...details }, { cause });
 }

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
-import type { FolderFile, SourceFolder, UnlistedFolder } from '#bytes/source-folder.ts';
+import type { SourceFolder, UnlistedFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import { safeName } from '../input-name.ts';
@@ -17,7 +17,7 @@ import { checkedRange, invalid } from './ranged-source.ts';
 const MAX_CONCURRENT_PROBES = 16;
 
 /** The common properties of all files of an HTTP folder. */
-export interface HttpFolderContext {
+interface HttpFolderContext {
   readonly client: HttpClient;
   readonly name: string;
   /** Ends in `/` and has no query. */
@@ -74,14 +74,18 @@ export class HttpFolderFiles {
     const sizeBytes = [...this.#files.values()].reduce((sum, { version }) => sum + (version?.sizeBytes ?? 0), 0);
     if (sizeBytes > maxBytes) throw this.tooLarge('bytes', maxBytes);
     if (this.#files.size === 0) throw new AppError('FOLDER_EMPTY', { path: this.#shownPath });
-    const folder = new HttpFolder(this.#context, this.#files as ReadonlyMap<string, ListedFile>);
+    const files = [...this.#files]
+      .map(([path, { version }]) => ({ path, sizeBytes: version?.sizeBytes ?? 0 }))
+      .sort((first, second) => (first.path < second.path ? -1 : 1));
+    const { name, baseUrl } = this.#context;
+    const folder = { name, files, baseUrl: baseUrl.href, open: this.#open };
     if (search === null) return folder;
     const hides = async (path: string, stop: AbortSignal): Promise<boolean> => {
-      const url = new URL(path.split('/').map(encodeURIComponent).join('/'), folder.baseUrl);
+      const url = new URL(path.split('/').map(encodeURIComponent).join('/'), baseUrl);
       url.search = search;
       return !this.#files.has(path) && (await this.#probe({ url, version: null, mayBeMissing: true }, stop)) !== null;
     };
-    return Object.assign(folder, { hides });
+    return { ...folder, hides };
   }
 
   /** Returns the folder while its files are still being found by following references. */
@@ -92,8 +96,7 @@ export class HttpFolderFiles {
       files: [],
       baseUrl: baseUrl.href,
       addFile: (path, url, mayBeMissing) => this.add(path, url, null, mayBeMissing),
-      open: (path, signal) => openFile(this.#context, path, this.#files.get(path), signal),
-      close: () => Promise.resolve(),
+      open: this.#open,
     };
   }
 
@@ -104,6 +107,16 @@ export class HttpFolderFiles {
   get #shownPath(): string {
     return shownAddress(this.#context.baseUrl);
   }
+
+  readonly #open = async (path: string, signal: AbortSignal): Promise<ByteSource> => {
+    signal.throwIfAborted();
+    const file = this.#files.get(path);
+    if (file === undefined) throw new AppError('SOURCE_NOT_FOUND', { path });
+    const { client, name, scratch } = this.#context;
+    const nameOf = (): string => safeName(basename(path)) || name;
+    const listed = file.version === null ? {} : { listed: file.version };
+    return await openHttpFile(client, { url: file.url, nameOf, ...listed, signal, scratch });
+  };
 
   async #probe({ url, mayBeMissing }: FoundFile, signal: AbortSignal): Promise<HttpVersion | null> {
     try {
@@ -116,56 +129,13 @@ export class HttpFolderFiles {
   }
 }
 
-type ListedFile = FoundFile & { readonly version: HttpVersion };
-
-/** A folder on a server. Nothing is held open but the files that callers opened. */
-class HttpFolder implements SourceFolder {
-  readonly name: string;
-  readonly baseUrl: string;
-  readonly files: readonly FolderFile[];
-  readonly #context: HttpFolderContext;
-  readonly #byPath: ReadonlyMap<string, ListedFile>;
-
-  constructor(context: HttpFolderContext, files: ReadonlyMap<string, ListedFile>) {
-    this.name = context.name;
-    this.baseUrl = context.baseUrl.href;
-    this.files = [...files]
-      .map(([path, { version }]) => ({ path, sizeBytes: version.sizeBytes }))
-      .sort((first, second) => (first.path < second.path ? -1 : 1));
-    this.#context = context;
-    this.#byPath = files;
-  }
-
-  async open(path: string, signal: AbortSignal): Promise<ByteSource> {
-    return await openFile(this.#context, path, this.#byPath.get(path), signal);
-  }
-
-  close(): Promise<void> {
-    return Promise.resolve();
-  }
-}
-
-async function openFile(
-  { client, name, scratch }: HttpFolderContext,
-  path: string,
-  file: FoundFile | undefined,
-  signal: AbortSignal,
-): Promise<ByteSource> {
-  signal.throwIfAborted();
-  if (file === undefined) throw new AppError('SOURCE_NOT_FOUND', { path });
-  const nameOf = (): string => safeName(basename(path)) || name;
-  const listed = file.version === null ? {} : { listed: file.version };
-  return await openHttpFile(client, { url: file.url, nameOf, ...listed, signal, scratch });
-}
-
 /** Finds out how large a file is, and which version of it there is now. Throws `HTTP_TOO_LARGE`. */
 export async function probeFile(client: HttpClient, url: URL, signal: AbortSignal): Promise<HttpVersion> {
   const response = await client.get(url, { range: 'bytes=0-0' }, signal);
   try {
     const version = versionOf(response.headers, await sizeOf(client, response, signal));
-    const limitBytes = client.options.maxBytes;
-    if (version.sizeBytes <= limitBytes) return version;
-    throw new AppError('HTTP_TOO_LARGE', { address: shownAddress(url), limitBytes });
+    client.requireSize(url, version.sizeBytes);
+    return version;
   } finally {
     response.body.cancel();
   }

@@ -6,7 +6,7 @@ import type { FolderLimits, FolderOpener, FolderOpeningContext } from '../input-
 import { checkSegment, type IndexEntry, readDirectoryIndex } from './directory-index.ts';
 import type { HttpClient } from './http-client.ts';
 import { requestError, shownAddress } from './http-errors.ts';
-import { type HttpFolderContext, HttpFolderFiles } from './http-folder-files.ts';
+import { HttpFolderFiles } from './http-folder-files.ts';
 import { mediaTypeOf } from './http-headers.ts';
 import { readBody } from './response-body.ts';
 
@@ -44,7 +44,7 @@ export function httpFolderOpener(
 ): FolderOpener<'remote_folder_url'> {
   return async ({ url }, inputIndex, context) => {
     const name = inputName([folderNameOfUrl(url)], inputIndex);
-    return await new FolderOpening(client, name, limits, crawl, context).open(new URL(url));
+    return await new FolderOpening({ client, name, limits, crawl, context }).open(new URL(url));
   };
 }
 
@@ -63,31 +63,25 @@ interface Directory {
   readonly url: URL;
 }
 
+interface FolderRequest {
+  readonly client: HttpClient;
+  readonly name: string;
+  readonly limits: FolderLimits;
+  readonly crawl: PlaylistCrawler;
+  readonly context: FolderOpeningContext;
+}
+
 class FolderOpening {
-  readonly #client: HttpClient;
-  readonly #name: string;
-  readonly #limits: FolderLimits;
-  readonly #crawl: PlaylistCrawler;
-  readonly #context: FolderOpeningContext;
+  readonly #request: FolderRequest;
   #directoryCount = 0;
 
-  constructor(
-    client: HttpClient,
-    name: string,
-    limits: FolderLimits,
-    crawl: PlaylistCrawler,
-    context: FolderOpeningContext,
-  ) {
-    this.#client = client;
-    this.#name = name;
-    this.#limits = limits;
-    this.#crawl = crawl;
-    this.#context = context;
+  constructor(request: FolderRequest) {
+    this.#request = request;
   }
 
   async open(url: URL): Promise<SourceFolder> {
     if (isPlaylistUrl(url)) return await this.#openPage(await this.#page(url), url);
-    const { playlistPattern } = this.#context;
+    const { playlistPattern } = this.#request.context;
     if (playlistPattern === undefined || !LITERAL_PATTERN.test(playlistPattern)) return await this.#openFolder(url);
     const path = segmentsOf(playlistPattern).join('/');
     const playlistUrl = urlInside(url, path);
@@ -118,9 +112,9 @@ class FolderOpening {
     if (entries === null) throw notListed(url);
     const baseUrl = urlInside(page.url, '');
     baseUrl.search = '';
-    const files = new HttpFolderFiles(this.#contextAt(baseUrl));
+    const files = this.#filesAt(baseUrl);
     await this.#list(files, baseUrl, entries, url.search);
-    return await files.folder(url.search, this.#context.signal);
+    return await files.folder(url.search, this.#request.context.signal);
   }
 
   /**
@@ -131,12 +125,13 @@ class FolderOpening {
     const isRedirected = page.url.pathname !== url.pathname;
     const depth = isRedirected || path === '' ? 0 : path.split('/').length - 1;
     const baseUrl = new URL('../'.repeat(depth) || '.', page.url);
-    const files = new HttpFolderFiles(this.#contextAt(baseUrl));
+    const { crawl, context } = this.#request;
+    const files = this.#filesAt(baseUrl);
     // Redirected or not, the playlist is called what it was asked for by: patterns are meant for that.
     const entryPath = depth > 0 ? path : nameOfUrl(url.href) || 'playlist';
     files.add(entryPath, url, null);
-    await this.#crawl(files.unlisted(), entryPath, this.#context.signal);
-    return await files.folder(null, this.#context.signal);
+    await crawl(files.unlisted(), entryPath, context.signal);
+    return await files.folder(null, context.signal);
   }
 
   /**
@@ -144,9 +139,10 @@ class FolderOpening {
    * Throws `FOLDER_NOT_LISTED`.
    */
   async #list(files: HttpFolderFiles, baseUrl: URL, entries: readonly IndexEntry[], search: string): Promise<void> {
+    const { maxDepth } = this.#request.limits;
     let level = this.#take(files, { path: '' }, entries, search);
     for (let depth = 1; level.length > 0; depth += 1) {
-      if (depth > this.#limits.maxDepth) throw files.tooLarge('levels of folders', this.#limits.maxDepth);
+      if (depth > maxDepth) throw files.tooLarge('levels of folders', maxDepth);
       const below = await mapConcurrent(level, MAX_CONCURRENT_LISTINGS, async (directory) => {
         const { text, mediaType, url } = await this.#page(directory.url);
         const inside = url.href.startsWith(baseUrl.href) ? readDirectoryIndex(text, mediaType, url) : null;
@@ -164,6 +160,7 @@ class FolderOpening {
     entries: readonly IndexEntry[],
     search: string,
   ): Directory[] {
+    const { maxFiles } = this.#request.limits;
     const directories: Directory[] = [];
     for (const { name, isFolder, url, sizeBytes } of entries) {
       url.search = search;
@@ -173,15 +170,16 @@ class FolderOpening {
         continue;
       }
       this.#directoryCount += 1;
-      if (this.#directoryCount > this.#limits.maxFiles) throw files.tooLarge('folders', this.#limits.maxFiles);
+      if (this.#directoryCount > maxFiles) throw files.tooLarge('folders', maxFiles);
       directories.push({ path: `${path}${name}/`, url });
     }
     return directories;
   }
 
   async #page(url: URL): Promise<Page> {
-    const { signal } = this.#context;
-    const { body, headers, url: from } = await this.#client.get(url, PAGE_HEADERS, signal);
+    const { client, context } = this.#request;
+    const { signal } = context;
+    const { body, headers, url: from } = await client.get(url, PAGE_HEADERS, signal);
     try {
       const bytes = await readBody(body, MAX_PAGE_BYTES);
       if (bytes === null)
@@ -189,18 +187,13 @@ class FolderOpening {
       return { text: bytes.toString('utf8'), mediaType: mediaTypeOf(headers), url: from };
     } catch (error) {
       signal.throwIfAborted();
-      throw requestError(error, url, this.#client.options.idleTimeoutMs);
+      throw requestError(error, url, client.options.idleTimeoutMs);
     }
   }
 
-  #contextAt(baseUrl: URL): HttpFolderContext {
-    return {
-      client: this.#client,
-      name: this.#name,
-      baseUrl,
-      limits: this.#limits,
-      scratch: this.#context.scratch,
-    };
+  #filesAt(baseUrl: URL): HttpFolderFiles {
+    const { client, name, limits, context } = this.#request;
+    return new HttpFolderFiles({ client, name, limits, baseUrl, scratch: context.scratch });
   }
 }
 

@@ -1,3 +1,5 @@
+import { freeMemory } from '#bytes/buffers.ts';
+
 /** Pauses the connection while more unread bytes than this are buffered, and resumes it below the second limit. */
 const PAUSE_ABOVE_BYTES = 2 * 1024 * 1024;
 const RESUME_BELOW_BYTES = 512 * 1024;
@@ -85,7 +87,7 @@ export class ResponseBody implements AsyncIterable<Buffer> {
         if (chunk !== undefined) {
           this.#taken(chunk.length);
           yield chunk;
-          free(chunk);
+          freeMemory(chunk);
         } else if (this.#failure !== null) {
           throw this.#failure.error;
         } else if (this.#ended) {
@@ -145,9 +147,4 @@ export async function readBody(body: ResponseBody, limitBytes: number): Promise<
     chunks.push(Buffer.from(chunk));
   }
   return Buffer.concat(chunks, sizeBytes);
-}
-
-/** Frees memory that nothing else has a view of: the garbage collector sees only small objects and runs late. */
-function free({ buffer, length }: Buffer): void {
-  if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
 }

@@ -77,7 +77,7 @@ export async function resolveAllowed(
  * by a link since its path was resolved.
  */
 export function pathOfOpened(descriptor: Descriptor): string | undefined {
-  return process.platform === 'linux' ? readlinkSync(`/proc/self/fd/${descriptor.number}`) : undefined;
+  return process.platform === 'linux' ? readlinkSync(descriptor.path) : undefined;
 }
 
 async function realPathOf(path: string, check: RealPathCheck, resolveLinks: ResolveLinks): Promise<string> {

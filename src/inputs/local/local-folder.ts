@@ -1,6 +1,6 @@
 import { type BigIntStats, type Dirent, fstatSync, statSync } from 'node:fs';
 import { opendir, realpath, stat } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { Descriptor, FileSource } from '#bytes/file-source.ts';
 import { isSameOrInside } from '#bytes/path-overlap.ts';
@@ -9,8 +9,8 @@ import { isStagedName } from '#bytes/staged-name.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
-import { inputName, nameOfPath, safeName } from '../input-name.ts';
-import type { FolderLimits, FolderOpener } from '../input-opener.ts';
+import { inputName, nameOfPath } from '../input-name.ts';
+import { type FolderLimits, type FolderOpener, listedFolder } from '../input-opener.ts';
 import {
   kindOf,
   type LocalInputPolicy,
@@ -58,7 +58,7 @@ export async function openLocalFolder(
   if (!stats.isDirectory()) throw new AppError('SOURCE_NOT_FOLDER', { path });
   const files = await new FolderListing({ path, root, check, limits, signal }).run();
   if (files.length === 0) throw new AppError('FOLDER_EMPTY', { path });
-  return new LocalFolder(name, files);
+  return listedFolder(name, files, openListed);
 }
 
 /** A file as it was when the folder was listed. */
@@ -90,7 +90,7 @@ class FolderListing {
     this.#request = request;
   }
 
-  /** Returns all files, in the order of their paths' code units. */
+  /** Returns all files, in no order. */
   async run(): Promise<ListedFile[]> {
     const { maxDepth } = this.#request.limits;
     let level = [''];
@@ -99,7 +99,7 @@ class FolderListing {
       const below = await mapConcurrent(level, MAX_CONCURRENT_FOLDERS, (folder) => this.#readFolder(folder));
       level = below.flat();
     }
-    return this.#files.sort((first, second) => (first.path < second.path ? -1 : 1));
+    return this.#files;
   }
 
   /** Takes the files of one folder, given relative to the root with a slash at its end, and returns the folders in it. */
@@ -180,34 +180,14 @@ class FolderListing {
   }
 }
 
-/** A folder of this host as it was listed. Nothing is held open but the files that callers opened. */
-class LocalFolder implements SourceFolder {
-  readonly name: string;
-  readonly files: readonly FolderFile[];
-  readonly #byPath: ReadonlyMap<string, ListedFile>;
-
-  constructor(name: string, files: readonly ListedFile[]) {
-    this.name = name;
-    this.files = files;
-    this.#byPath = new Map(files.map((file) => [file.path, file]));
-  }
-
-  async open(path: string, signal: AbortSignal): Promise<ByteSource> {
-    signal.throwIfAborted();
-    const file = this.#byPath.get(path);
-    if (file === undefined) throw new AppError('SOURCE_NOT_FOUND', { path });
-    const descriptor = await translated(file.realPath, () => Descriptor.open(file.realPath, OPEN_FLAGS));
-    try {
-      const name = safeName(basename(path)) || this.name;
-      return new FileSource(descriptor, name, file.realPath, openedAsListed(descriptor, file));
-    } catch (error) {
-      await descriptor.close();
-      throw error;
-    }
-  }
-
-  close(): Promise<void> {
-    return Promise.resolve();
+/** Opens a file as it was listed. Throws `SOURCE_CHANGED` for another one. */
+async function openListed(file: ListedFile, name: string): Promise<ByteSource> {
+  const descriptor = await translated(file.realPath, () => Descriptor.open(file.realPath, OPEN_FLAGS));
+  try {
+    return new FileSource(descriptor, name, file.realPath, openedAsListed(descriptor, file));
+  } catch (error) {
+    await descriptor.close();
+    throw error;
   }
 }
 

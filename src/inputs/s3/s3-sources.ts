@@ -1,5 +1,4 @@
-import { basename } from 'node:path';
-import type { ByteSource, StoredObject } from '#bytes/byte-source.ts';
+import type { ByteSource } from '#bytes/byte-source.ts';
 import { PrefetchBudget, ReadAhead } from '#bytes/read-ahead.ts';
 import type { FolderFile, SourceFolder } from '#bytes/source-folder.ts';
 import type { Config } from '#config/config.ts';
@@ -14,8 +13,8 @@ import {
 } from '#s3/s3-address.ts';
 import { connectS3 } from '#s3/s3-connection.ts';
 import { type OpenedS3Object, S3Reader } from '#s3/s3-reader.ts';
-import { inputName, nameOfUrl, safeName } from '../input-name.ts';
-import type { FileOpener, FolderLimits, FolderOpener } from '../input-opener.ts';
+import { inputName, nameOfUrl } from '../input-name.ts';
+import { type FileOpener, type FolderLimits, type FolderOpener, listedFolder } from '../input-opener.ts';
 
 /** The keys of `input_resolvers.s3`. */
 export type S3InputSettings = NonNullable<Config['input_resolvers']['s3']>;
@@ -41,7 +40,7 @@ export async function openS3File(
   const reader = new S3Reader(await connectS3(settings));
   const { object, ...known } = await openAsWritten(reader, address, signal);
   if (object.sizeBytes === 0) throw new AppError('SOURCE_EMPTY', { path: url });
-  return new S3Source(reader, object, name, known);
+  return sourceOf(reader, object, name, known);
 }
 
 /** Opens the object whose key is as written; where there is none, the one whose key is what that decodes to. */
@@ -65,44 +64,26 @@ function mayBeMissing(error: unknown): boolean {
 }
 
 /**
- * An object of S3. Every read asks for the ETag that the object was found with, so that it is read as it was or not at
- * all, and there is nothing to be checked at the end.
+ * Returns an object as a source. Every read asks for the ETag that the object was found with, so that it is read as it was or not
+ * at all, and there is nothing to be checked at the end.
  */
-class S3Source implements ByteSource {
-  readonly name: string;
-  readonly sizeBytes: number;
-  readonly storedAt: StoredObject;
-  readonly claimedMediaType?: string;
-  readonly #readAhead: ReadAhead;
-
-  constructor(
-    reader: S3Reader,
-    object: S3Object,
-    name: string,
-    known: { readonly head?: Buffer; readonly mediaType?: string; readonly memory?: PrefetchBudget } = {},
-  ) {
-    const { bucket, key, etag, sizeBytes } = object;
-    this.name = name;
-    this.sizeBytes = sizeBytes;
-    this.storedAt = { store: reader.store, bucket, key, etag };
-    if (known.mediaType !== undefined) this.claimedMediaType = known.mediaType;
-    this.#readAhead = new ReadAhead({
-      name,
-      sizeBytes,
-      fetch: (offset, length, signal) => reader.range(object, offset, length, signal),
-      ...(known.head !== undefined && { head: known.head }),
-      ...(known.memory !== undefined && { memory: known.memory }),
-    });
-  }
-
-  async read(target: Uint8Array, offset: number, signal: AbortSignal): Promise<void> {
-    await this.#readAhead.read(target, offset, signal);
-  }
-
-  close(): Promise<void> {
-    this.#readAhead.close();
-    return Promise.resolve();
-  }
+function sourceOf(
+  reader: S3Reader,
+  object: S3Object,
+  name: string,
+  { mediaType, ...known }: { readonly head?: Buffer; readonly mediaType?: string; readonly memory?: PrefetchBudget },
+): ByteSource {
+  const { bucket, key, etag, sizeBytes } = object;
+  const fetch = (offset: number, length: number, signal: AbortSignal) => reader.range(object, offset, length, signal);
+  const readAhead = new ReadAhead({ name, sizeBytes, fetch, ...known });
+  return {
+    name,
+    sizeBytes,
+    storedAt: { store: reader.store, bucket, key, etag },
+    ...(mediaType !== undefined && { claimedMediaType: mediaType }),
+    read: (target, offset, signal) => readAhead.read(target, offset, signal),
+    close: async () => readAhead.close(),
+  };
 }
 
 /** Returns the opener of `remote_folder_url` with the scheme `s3://`. */
@@ -114,7 +95,8 @@ export function s3FolderOpener(settings: S3InputSettings, limits: FolderLimits):
 /**
  * Lists every object whose key starts with the address's and a slash, or all of the bucket. Objects whose keys end in a slash, which
  * consoles put there to show an empty folder, are passed over; keys that no folder could hold are
- * refused. Throws `FOLDER_EMPTY`, `FOLDER_ENTRY_REFUSED` or `S3_…`.
+ * refused. Opening a listed object asks for nothing: its first read does. Throws `FOLDER_EMPTY`, `FOLDER_ENTRY_REFUSED`
+ * or `S3_…`.
  */
 export async function openS3Folder(
   url: string,
@@ -128,7 +110,9 @@ export async function openS3Folder(
   const reader = new S3Reader(await connectS3(settings));
   const files = await listAsWritten(reader, address, limits, signal);
   if (files.length === 0) throw new AppError('FOLDER_EMPTY', { path: url });
-  return new S3Folder(reader, name, files);
+  // Files are read side by side, and some are large.
+  const memory = new PrefetchBudget();
+  return listedFolder(name, files, async ({ object }, sourceName) => sourceOf(reader, object, sourceName, { memory }));
 }
 
 /** Prefixes are taken as they are written; where nothing is, callers who encode them are understood too. */
@@ -147,7 +131,7 @@ interface ListedObject extends FolderFile {
   readonly object: S3Object;
 }
 
-/** Returns all files in the order of their paths' code units. The limits hold while the listing goes on. */
+/** Returns all files. The limits hold while the listing goes on. */
 async function listFiles(
   reader: S3Reader,
   { bucket, key }: S3Address,
@@ -166,7 +150,7 @@ async function listFiles(
     if (sizeBytes > limits.maxBytes) throw tooLarge(prefix, 'bytes', limits.maxBytes);
     files.push({ path, sizeBytes: object.sizeBytes, object });
   }
-  return files.sort((first, second) => (first.path < second.path ? -1 : 1));
+  return files;
 }
 
 function checkEntry(prefix: S3Address, path: string, { maxDepth }: FolderLimits): void {
@@ -180,32 +164,4 @@ function checkEntry(prefix: S3Address, path: string, { maxDepth }: FolderLimits)
 
 function tooLarge(prefix: S3Address, what: 'files' | 'bytes' | 'levels of folders', limit: number): AppError {
   return new AppError('FOLDER_TOO_LARGE', { path: s3UrlOf(prefix), what, limit });
-}
-
-/** The objects under a prefix as they were listed. Opening one asks for nothing: its first read does. */
-class S3Folder implements SourceFolder {
-  readonly name: string;
-  readonly files: readonly FolderFile[];
-  readonly #reader: S3Reader;
-  readonly #objects: ReadonlyMap<string, S3Object>;
-  /** Files are read side by side, and some are large. */
-  readonly #memory = new PrefetchBudget();
-
-  constructor(reader: S3Reader, name: string, files: readonly ListedObject[]) {
-    this.name = name;
-    this.files = files;
-    this.#reader = reader;
-    this.#objects = new Map(files.map(({ path, object }) => [path, object]));
-  }
-
-  async open(path: string, signal: AbortSignal): Promise<ByteSource> {
-    signal.throwIfAborted();
-    const object = this.#objects.get(path);
-    if (object === undefined) throw new AppError('SOURCE_NOT_FOUND', { path });
-    return new S3Source(this.#reader, object, safeName(basename(path)) || this.name, { memory: this.#memory });
-  }
-
-  close(): Promise<void> {
-    return Promise.resolve();
-  }
 }

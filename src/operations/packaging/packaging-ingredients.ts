@@ -246,8 +246,4 @@ class CopiedParts implements SourceFolder {
     const copy = await this.#sources.of(range.joined, signal);
     await copy.read(target, range.joinedOffset + offset - range.offset, signal);
   }
-
-  close(): Promise<void> {
-    return Promise.resolve();
-  }
 }

@@ -32,31 +32,27 @@ export async function verifyFolder(
   services: OperationServices,
 ): Promise<VerificationOutcome> {
   const folder = await services.inputs.openFolder(work.input, work.inputIndex, context);
-  try {
-    context.reached('resolved');
-    const params = (work.params ?? {}) as VerifyParams;
-    const { depth = 'sample', entries = null, presentation = 'as_signed' } = params;
-    const lists = services.trust.current;
-    const task = { ...context, reader: services.fragments, depth, anchors: lists.pem, entries };
-    const verified = await verifyPublication(folder, task);
-    const accepted = presentation === 'equivalent' ? acceptPlaylists(verified) : verified;
-    const verdict = await describerOf(accepted, folder, lists, context);
-    const isSigned = verified.manifests.length > 0;
-    const forensics = isSigned
-      ? await forensicsOf(() => firstFragment(verified, folder, context), params, context, services, lists.pem)
-      : () => ({});
-    const stores = verified.manifests.map(({ store }) => store);
-    const findings = { stores, leftOut: leftOutOf(verified), identities: await identitiesOf(stores, lists, context) };
-    const describe: Describer = (kind) => ({
-      ...withFindings(verdict(kind), findings, lists),
-      ...forensics(kind),
-    });
-    context.reached('verified');
-    const outputPath = await writeReport(folder.name, () => describe('full'), work, context, services);
-    return { ...(outputPath !== null && { outputPath }), verification: describe(answerKind(params)), warnings: [] };
-  } finally {
-    await folder.close();
-  }
+  context.reached('resolved');
+  const params = (work.params ?? {}) as VerifyParams;
+  const { depth = 'sample', entries = null, presentation = 'as_signed' } = params;
+  const lists = services.trust.current;
+  const task = { ...context, reader: services.fragments, depth, anchors: lists.pem, entries };
+  const verified = await verifyPublication(folder, task);
+  const accepted = presentation === 'equivalent' ? acceptPlaylists(verified) : verified;
+  const verdict = await describerOf(accepted, folder, lists, context);
+  const isSigned = verified.manifests.length > 0;
+  const forensics = isSigned
+    ? await forensicsOf(() => firstFragment(verified, folder, context), params, context, services, lists.pem)
+    : () => ({});
+  const stores = verified.manifests.map(({ store }) => store);
+  const findings = { stores, leftOut: leftOutOf(verified), identities: await identitiesOf(stores, lists, context) };
+  const describe: Describer = (kind) => ({
+    ...withFindings(verdict(kind), findings, lists),
+    ...forensics(kind),
+  });
+  context.reached('verified');
+  const outputPath = await writeReport(folder.name, () => describe('full'), work, context, services);
+  return { ...(outputPath !== null && { outputPath }), verification: describe(answerKind(params)), warnings: [] };
 }
 
 /** Returns the worst of what to say of manifests that leave out more than themselves; null where none does. */

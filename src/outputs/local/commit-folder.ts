@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import type { Dirent } from 'node:fs';
 import { lstat, mkdir, opendir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { syncFolder } from '#bytes/file-source.ts';
 import { folderOf } from '#bytes/path-overlap.ts';
 import { replacedNameOf } from '#bytes/staged-name.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
@@ -9,7 +10,6 @@ import { AppError } from '#errors/app-error.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
 import { entryAt, innermostPlaylistFirst, isPlaylist, refuseFile } from '../output-sink.ts';
 import type { FolderHandle } from './folder-handle.ts';
-import { syncFolder } from './folder-handle.ts';
 import { FolderTree } from './folder-tree.ts';
 import { recoverReplacement, removeEntry } from './staged-entries.ts';
 
@@ -53,7 +53,7 @@ export async function commitFolder(commit: FolderCommit): Promise<void> {
 }
 
 /** The snapshot of a folder whose changes do not matter. */
-const ANY_STATE: FolderSnapshot = { changedAtNs: new Map() };
+const ANY_STATE: FolderSnapshot = new Map();
 
 /** `foreign` and `changed` (while it was tried): nothing has happened. */
 type CommitOutcome = 'committed' | 'foreign' | 'changed';
@@ -246,11 +246,11 @@ const ENTRIES_BATCH_SIZE = 256;
 /** Files by their path relative to a folder, with their sizes in bytes. */
 type FileSizes = ReadonlyMap<string, number>;
 
-/** A snapshot of a folder that holds nothing but known files. */
-interface FolderSnapshot {
-  /** Times of change, in nanoseconds, by the path of each folder in it; the folder itself is the empty path. */
-  readonly changedAtNs: ReadonlyMap<string, bigint>;
-}
+/**
+ * A snapshot of a folder that holds nothing but known files: the times of change, in nanoseconds, by the path of each folder
+ * in it; the folder itself is the empty path.
+ */
+type FolderSnapshot = ReadonlyMap<string, bigint>;
 
 /**
  * Returns a snapshot of a folder that holds nothing but files of the given paths and sizes, and the folders above them;
@@ -276,12 +276,12 @@ export async function snapshotUnlessForeign(folder: string, files: FileSizes): P
     });
     if (ours.includes(false)) return null;
   }
-  return { changedAtNs };
+  return changedAtNs;
 }
 
 /** Tells whether nothing was added to a folder or removed from it since a snapshot; it may have been renamed. */
-export async function isUnchangedSince(folder: string, { changedAtNs }: FolderSnapshot): Promise<boolean> {
-  for (const [path, changed] of changedAtNs) {
+export async function isUnchangedSince(folder: string, snapshot: FolderSnapshot): Promise<boolean> {
+  for (const [path, changed] of snapshot) {
     if ((await changeOf(join(folder, path))) !== changed) return false;
   }
   return true;

@@ -1,4 +1,4 @@
-import { constants, fdatasync, fstatSync, fsync, statfsSync, write, writeSync } from 'node:fs';
+import { constants, fdatasync, fstatSync, statfsSync, write, writeSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { isPageMemory, offsetInPage } from '#bytes/buffers.ts';
 import { Descriptor } from '#bytes/file-source.ts';
@@ -21,7 +21,6 @@ const MAX_CACHED_WRITE_BYTES = 512 * 1024;
 const MAX_SYNC_WRITE_BYTES = 256 * 1024;
 
 const writeInBackground = promisify(write);
-const syncInBackground = promisify(fsync);
 const syncDataInBackground = promisify(fdatasync);
 
 /** A file that is written at positions and made durable. Throws the system's errors as they are. */
@@ -89,7 +88,7 @@ export class DurableFile {
     await this.#flushing;
     // The kernel reports a failed flush once, so the failure of an early one is this one's too.
     if (this.#flushFailure !== null) throw this.#flushFailure.cause;
-    await this.#file.use(syncInBackground);
+    await this.#file.sync();
   }
 
   /** Closes the file. Safe to call again. */
@@ -192,7 +191,7 @@ function wholePagesOf(bytes: Uint8Array, position: number): WrittenRange {
 
 /** Opens the same file once more; null where that cannot be done, and the page cache has to do. */
 function openDirectly(file: Descriptor): Descriptor | null {
-  const path = `/proc/self/fd/${file.number}`;
+  const { path } = file;
   try {
     if (constants.O_DIRECT === undefined || !DIRECT_FILE_SYSTEMS.includes(statfsSync(path).type)) return null;
     return Descriptor.open(path, constants.O_WRONLY | constants.O_DIRECT);

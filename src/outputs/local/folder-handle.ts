@@ -1,24 +1,9 @@
-import assert from 'node:assert/strict';
-import {
-  type BigIntStats,
-  constants,
-  existsSync,
-  fstatSync,
-  fsync,
-  lstatSync,
-  mkdirSync,
-  readlinkSync,
-  realpathSync,
-  statSync,
-} from 'node:fs';
+import { constants, existsSync, fstatSync, lstatSync, mkdirSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
-import { promisify } from 'node:util';
-import { Descriptor } from '#bytes/file-source.ts';
+import { Descriptor, syncFolder } from '#bytes/file-source.ts';
 import { isSameOrInside } from '#bytes/path-overlap.ts';
 import { AppError } from '#errors/app-error.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
-
-const syncInBackground = promisify(fsync);
 
 /**
  * Tells whether paths are resolved relative to open folders. Node has no `openat`; Linux resolves `/proc/self/fd/<n>/name`
@@ -37,8 +22,6 @@ export class FolderHandle {
   /** The path at which it was opened, with links resolved. */
   readonly path: string;
   readonly #file: Descriptor;
-  #users = 1;
-  #identity: string | undefined;
 
   private constructor(file: Descriptor, path: string) {
     this.#file = file;
@@ -49,7 +32,7 @@ export class FolderHandle {
   static follow(path: string): FolderHandle {
     const file = Descriptor.open(path, O_RDONLY | O_DIRECTORY);
     try {
-      return new FolderHandle(file, RESOLVES_BY_HANDLE ? readlinkSync(pathOf(file)) : realpathSync.native(path));
+      return new FolderHandle(file, RESOLVES_BY_HANDLE ? readlinkSync(file.path) : realpathSync.native(path));
     } catch (error) {
       void file.close();
       throw error;
@@ -70,13 +53,14 @@ export class FolderHandle {
   /** Tells whether `path` leads to this folder, and the folder still lies where it was opened. */
   isAt(path: string): boolean {
     const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
-    if (stats === undefined || identityOf(stats) !== this.#ownIdentity) return false;
+    const own = fstatSync(this.#file.number, { bigint: true });
+    if (stats?.ino !== own.ino || stats.dev !== own.dev) return false;
     return !RESOLVES_BY_HANDLE || readlinkSync(this.self) === this.path;
   }
 
   /** A path to the folder itself, for calls of this process. */
   get self(): string {
-    return RESOLVES_BY_HANDLE ? pathOf(this.#file) : this.path;
+    return RESOLVES_BY_HANDLE ? this.#file.path : this.path;
   }
 
   /** Returns a path to an entry, for calls of this process while the folder is open. */
@@ -86,85 +70,12 @@ export class FolderHandle {
 
   /** Makes the names of what was created, renamed or removed in the folder durable. */
   sync(): Promise<void> {
-    return shareSync(this.#ownIdentity, () => this.#file.use(syncInBackground));
+    return this.#file.sync();
   }
 
-  /** Adds a user, who has to close the handle too. */
-  share(): FolderHandle {
-    this.#users += 1;
-    return this;
-  }
-
-  /** Releases the folder. To be called once by each user; the last one closes it. */
-  async close(): Promise<void> {
-    this.#users -= 1;
-    assert(this.#users >= 0, 'each user closes a folder once');
-    if (this.#users === 0) await this.#file.close();
-  }
-
-  get #ownIdentity(): string {
-    this.#identity ??= identityOf(fstatSync(this.#file.number, { bigint: true }));
-    return this.#identity;
-  }
-}
-
-function identityOf({ dev, ino }: BigIntStats): string {
-  return `${dev}:${ino}`;
-}
-
-function pathOf(file: Descriptor): string {
-  return `/proc/self/fd/${file.number}`;
-}
-
-/** Folders that are kept open between outputs. */
-const MAX_OPEN_FOLDERS = 8;
-
-/** Time after the last use at which a folder is closed: an open one keeps its file system from being unmounted. */
-const IDLE_TIMEOUT_MS = 1000;
-
-/** Opens the folders of destinations below a base folder; the outputs of a batch share the handle of theirs. */
-export class OutputFolders {
-  readonly #baseDir: string;
-  /** The one that was used longest ago is first. */
-  readonly #open = new Map<string, FolderHandle>();
-  #idle: NodeJS.Timeout | undefined;
-
-  constructor(baseDir: string) {
-    this.#baseDir = baseDir;
-  }
-
-  /** Makes the folder where it is missing, durably, and opens it. The caller closes it. */
-  async open(folder: string): Promise<FolderHandle> {
-    const known = this.#open.get(folder);
-    this.#idle?.refresh();
-    if (known?.isAt(folder)) {
-      this.#open.delete(folder);
-      this.#open.set(folder, known);
-      return known.share();
-    }
-    const opened = await openOutputFolder(this.#baseDir, folder);
-    this.#keep(folder, opened.share());
-    return opened;
-  }
-
-  #keep(folder: string, handle: FolderHandle): void {
-    this.#forget(folder);
-    this.#open.set(folder, handle);
-    for (const oldest of this.#open.keys()) {
-      if (this.#open.size <= MAX_OPEN_FOLDERS) break;
-      this.#forget(oldest);
-    }
-    this.#idle ??= setTimeout(() => this.#closeAll(), IDLE_TIMEOUT_MS).unref();
-    this.#idle.refresh();
-  }
-
-  #closeAll(): void {
-    for (const folder of [...this.#open.keys()]) this.#forget(folder);
-  }
-
-  #forget(folder: string): void {
-    void this.#open.get(folder)?.close();
-    this.#open.delete(folder);
+  /** Closes the folder. Safe to call again. */
+  close(): Promise<void> {
+    return this.#file.close();
   }
 }
 
@@ -173,25 +84,23 @@ export class OutputFolders {
 
 /**
  * Makes the folder of a destination below `baseDir`, durably, and opens it. Links are followed, one folder at a time, as
- * long as what was opened lies in the base; a link that leads out of it is refused.
+ * long as what was opened lies in the base; a link that leads out of it is refused. The caller closes the folder.
  */
-async function openOutputFolder(baseDir: string, folder: string): Promise<FolderHandle> {
-  const base = await openBase(baseDir);
-  let opened = base;
+export async function openOutputFolder(baseDir: string, folder: string): Promise<FolderHandle> {
+  let opened = await openBase(baseDir);
+  const { path: basePath } = opened;
   try {
     for (const segment of relative(baseDir, folder).split(sep)) {
       if (segment === '') continue;
       const above = opened;
       opened = await openFolder(above, segment);
-      if (above !== base) await above.close();
-      if (!isSameOrInside(opened.path, base.path)) throw new AppError('OUTPUT_LEAVES_BASE', { path: folder });
+      await above.close();
+      if (!isSameOrInside(opened.path, basePath)) throw new AppError('OUTPUT_LEAVES_BASE', { path: folder });
     }
     return opened;
   } catch (error) {
     await opened.close();
     throw error;
-  } finally {
-    if (opened !== base) await base.close();
   }
 }
 
@@ -235,44 +144,4 @@ function makeFolders(baseDir: string): string | undefined {
 function refuseDangling(path: string, shownPath: string): void {
   if (existsSync(path) || !lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return;
   throw new AppError('OUTPUT_LINK_DANGLING', { path: shownPath, target: readlinkSync(path) });
-}
-
-/** Syncs of folders that are running, and those that start when they end. */
-const running = new Map<string, Promise<void>>();
-const queued = new Map<string, Promise<void>>();
-
-/** Makes the entries of a folder durable that no request chooses. Syncs of one folder are shared. */
-export function syncFolder(folder: string): Promise<void> {
-  return shareSync(folder, async () => {
-    const opened = Descriptor.open(folder, 'r');
-    try {
-      await opened.use(syncInBackground);
-    } finally {
-      await opened.close();
-    }
-  });
-}
-
-/**
- * Syncs the folder that `key` stands for. Callers that ask while it is being synced share the next sync: the one that runs
- * may have started before their entry was there.
- */
-function shareSync(key: string, sync: () => Promise<void>): Promise<void> {
-  const next = queued.get(key);
-  if (next !== undefined) return next;
-  const current = running.get(key);
-  return current === undefined ? startSync(key, sync) : queueSync(key, current, sync);
-}
-
-function queueSync(key: string, current: Promise<void>, sync: () => Promise<void>): Promise<void> {
-  const next = current.catch(() => undefined).then(() => startSync(key, sync));
-  queued.set(key, next);
-  return next;
-}
-
-function startSync(key: string, sync: () => Promise<void>): Promise<void> {
-  queued.delete(key);
-  const started = sync().finally(() => running.delete(key));
-  running.set(key, started);
-  return started;
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { randomBytes, randomUUID } from 'node:crypto';
+import { createSecretKey, type KeyObject, randomBytes, randomUUID } from 'node:crypto';
 import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { readdir, rename, rmdir, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -273,7 +273,7 @@ interface Earlier {
   readonly destination: string;
   readonly folder: FolderHandle;
   readonly name: string;
-  readonly secret: Buffer;
+  readonly secret: KeyObject;
 }
 
 /**
@@ -300,10 +300,10 @@ const WITHOUT_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'];
  * Returns the secret that the names of stagings are derived from: `<recordsDir>/staging-secret`, made when it is first
  * needed. Nodes that share their outputs share it, so that each can remove what a lost one staged.
  */
-export function stagingSecretIn(recordsDir: string): Buffer {
+export function stagingSecretIn(recordsDir: string): KeyObject {
   const path = join(recordsDir, 'staging-secret');
   const known = readSecret(path);
-  if (known?.length === SECRET_BYTES) return known;
+  if (known?.length === SECRET_BYTES) return createSecretKey(known);
   mkdirSync(recordsDir, { recursive: true, mode: 0o700 });
   const unfinished = `${path}.${randomUUID()}`;
   try {
@@ -314,7 +314,7 @@ export function stagingSecretIn(recordsDir: string): Buffer {
   } finally {
     rmSync(unfinished, { force: true });
   }
-  return readFileSync(path);
+  return createSecretKey(readFileSync(path));
 }
 
 function readSecret(path: string): Buffer | null {

@@ -41,7 +41,8 @@ export class StagedFolder implements FolderSink {
   readonly #tree: FolderTree;
   /** Every file by its path, with its size in bytes once it is closed. */
   readonly #files = new Map<string, number>();
-  readonly #open = new Set<StagedPart>();
+  /** The files that are being written. */
+  readonly #open = new Map<FolderPart, DurableFile>();
   /** Folders that were made or are being made, relative to the staged one, which is the empty path. */
   readonly #folders = new Map<string, Promise<void>>([['', Promise.resolve()]]);
   readonly #syncing = new BackgroundTasks({ maxRunning: MAX_CONCURRENT_SYNCS, maxWaiting: MAX_WAITING_SYNCS });
@@ -78,12 +79,15 @@ export class StagedFolder implements FolderSink {
       await this.#makeFolder(folder);
       const file = await this.#tree.at(path, (entry) => DurableFile.create(entry, this.#staging));
       this.#files.set(path, 0);
-      const part = new StagedPart(this.destination, file, async () => {
-        this.#open.delete(part);
-        this.#files.set(path, file.sizeBytes);
-        await this.#syncInBackground(file);
-      });
-      this.#open.add(part);
+      const part: FolderPart = {
+        write: (bytes, position, stop) => this.#translated(() => file.write(bytes, position, stop)),
+        close: async () => {
+          if (!this.#open.delete(part)) return;
+          this.#files.set(path, file.sizeBytes);
+          await this.#syncInBackground(file);
+        },
+      };
+      this.#open.set(part, file);
       return part;
     });
   }
@@ -146,7 +150,8 @@ export class StagedFolder implements FolderSink {
   async discard(): Promise<void> {
     if (this.#closed) return;
     await this.#syncing.settled();
-    for (const part of this.#open) await part.abandon();
+    for (const file of this.#open.values()) await file.close();
+    this.#open.clear();
     try {
       await removeEntry(this.#staging.folder, this.#staging.stagedName);
       await this.#staging.forget();
@@ -194,35 +199,5 @@ export class StagedFolder implements FolderSink {
 
   async #translated<T>(step: () => Promise<T>): Promise<T> {
     return await withOutputErrors(this.destination, step);
-  }
-}
-
-/** A file that is written. `handOver` takes it over when it is whole. */
-class StagedPart implements FolderPart {
-  readonly #destination: string;
-  readonly #file: DurableFile;
-  readonly #handOver: () => Promise<void>;
-  #closed = false;
-
-  constructor(destination: string, file: DurableFile, handOver: () => Promise<void>) {
-    this.#destination = destination;
-    this.#file = file;
-    this.#handOver = handOver;
-  }
-
-  async write(bytes: Uint8Array, position: number, signal: AbortSignal): Promise<void> {
-    await withOutputErrors(this.#destination, () => this.#file.write(bytes, position, signal));
-  }
-
-  async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
-    await this.#handOver();
-  }
-
-  /** Lets go of the file without making it durable. */
-  async abandon(): Promise<void> {
-    this.#closed = true;
-    await this.#file.close();
   }
 }

@@ -1,8 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { syncFolder } from '#bytes/file-source.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
-import { syncFolder } from '../local/folder-handle.ts';
 import { outputError, withOutputErrors } from '../output-sink.ts';
 
 /** ETags by path, relative to the publication. */

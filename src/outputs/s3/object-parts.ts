@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
+import { partitionPoint } from '#bytes/partition-point.ts';
 import type { CopyRun } from '#bytes/splice-plan.ts';
-import { itemAt } from '#errors/assert.ts';
 
 const MIB = 1024 * 1024;
 
@@ -101,13 +101,7 @@ class ListedParts implements PartLayout {
   }
 
   partAt(position: number): ObjectPart {
-    let low = 0;
-    for (let high = this.#parts.length - 1; low < high; ) {
-      const middle = Math.ceil((low + high) / 2);
-      if (itemAt(this.#parts, middle).position <= position) low = middle;
-      else high = middle - 1;
-    }
-    const part = this.#parts[low];
+    const part = this.#parts[partitionPoint(this.#parts, (each) => each.position > position) - 1];
     assert(part !== undefined && position < part.position + part.length, `byte ${position} lies in the object`);
     return part;
   }

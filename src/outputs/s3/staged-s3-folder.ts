@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { dirname, join } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
+import { openOwnFile } from '#bytes/file-source.ts';
+import { createScratchFile, createScratchFolder, type ScratchFile, writeScratch } from '#bytes/scratch-space.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import { MAX_KEY_BYTES, type S3Address, s3UrlOf } from '#s3/s3-address.ts';
@@ -11,7 +14,6 @@ import { growingParts } from './object-parts.ts';
 import { type Finished, ObjectUpload, type RequestLimit } from './object-upload.ts';
 import type { PartBufferPool } from './part-buffers.ts';
 import { rollBackNoted } from './roll-back-uploads.ts';
-import type { ScratchMirror } from './scratch-mirror.ts';
 import type { UploadNote } from './upload-journal.ts';
 
 /** Objects that are made visible concurrently at a commit. */
@@ -32,8 +34,8 @@ interface S3FolderStaging {
   readonly note: UploadNote;
   readonly requestLimit: RequestLimit;
   readonly committed: CommittedObjects;
-  /** Keeps the files on this host too, when they are read back before the commit. */
-  readonly mirror: ScratchMirror | null;
+  /** A folder of this host that keeps the files too, when they are read back before the commit; null otherwise. */
+  readonly mirror: ScratchFile | null;
   readonly buffers: PartBufferPool;
   readonly heartbeat: () => void;
   readonly signal: AbortSignal;
@@ -51,7 +53,8 @@ export class StagedS3Folder implements FolderSink {
   /** Keys that existed at the destination; null for too many to be remembered. */
   readonly #existing: ReadonlySet<string> | null;
   readonly #paths = new Set<string>();
-  readonly #open = new Set<StagedS3Part>();
+  /** The files that are being written, each with a function that gives it up. */
+  readonly #open = new Map<FolderPart, () => Promise<void>>();
   readonly #waiting = new Map<string, Finished>();
   /** The ETags of the committed objects, by path. */
   readonly #tags = new Map<string, string>();
@@ -78,13 +81,25 @@ export class StagedS3Folder implements FolderSink {
     assert(!this.#sealed && !this.#paths.has(path), `${path} is created once, before the folder is sealed`);
     const at = this.#addressOf(path);
     this.#paths.add(path);
-    const local = (await this.#staging.mirror?.create(path)) ?? null;
+    const { mirror } = this.#staging;
+    const local = mirror === null ? null : await createLocal(join(mirror.path, path));
     const upload = new ObjectUpload({ ...this.#staging, at, contentType: contentTypeOf(path) }, growingParts());
-    const part = new StagedS3Part(upload, local, async () => {
-      this.#open.delete(part);
-      await this.#handOver(path, upload);
+    const part: FolderPart = {
+      write: async (bytes, position, stop) => {
+        stop.throwIfAborted();
+        await local?.write(bytes, position);
+        await upload.write(bytes, position, stop);
+      },
+      close: async () => {
+        if (!this.#open.delete(part)) return;
+        await local?.close();
+        await this.#handOver(path, upload);
+      },
+    };
+    this.#open.set(part, async () => {
+      await local?.close();
+      await upload.stop();
     });
-    this.#open.add(part);
     return part;
   }
 
@@ -93,7 +108,7 @@ export class StagedS3Folder implements FolderSink {
     const { mirror } = this.#staging;
     assert(this.#sealed && this.#paths.has(path), `${path} was staged, and the folder sealed`);
     assert(mirror !== null, 'what is read back was kept on this host');
-    return await mirror.open(path);
+    return await openOwnFile(join(mirror.path, path), path);
   }
 
   async seal(signal: AbortSignal): Promise<void> {
@@ -131,7 +146,8 @@ export class StagedS3Folder implements FolderSink {
 
   async discard(): Promise<void> {
     if (this.#committed) return;
-    for (const part of this.#open) await part.abandon();
+    for (const giveUp of this.#open.values()) await giveUp();
+    this.#open.clear();
     await Promise.all(this.#working);
     const { writer, note, mirror } = this.#staging;
     mirror?.release();
@@ -244,38 +260,12 @@ async function existingKeys({ writer, at, signal }: S3FolderStaging): Promise<Re
   return keys;
 }
 
-/** A file of the publication. `handOver` takes it over when it is whole. */
-class StagedS3Part implements FolderPart {
-  readonly #upload: ObjectUpload;
-  readonly #local: LocalPart | null;
-  readonly #handOver: () => Promise<void>;
-  #closed = false;
-
-  constructor(upload: ObjectUpload, local: LocalPart | null, handOver: () => Promise<void>) {
-    this.#upload = upload;
-    this.#local = local;
-    this.#handOver = handOver;
-  }
-
-  async write(bytes: Uint8Array, position: number, signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    await this.#local?.write(bytes, position);
-    await this.#upload.write(bytes, position, signal);
-  }
-
-  async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
-    await this.#local?.close();
-    await this.#handOver();
-  }
-
-  /** Lets go of the file. */
-  async abandon(): Promise<void> {
-    this.#closed = true;
-    await this.#local?.close();
-    await this.#upload.stop();
-  }
+/** Creates a scratch file, and the folders above it. */
+async function createLocal(path: string) {
+  await createScratchFolder(dirname(path));
+  const handle = await createScratchFile(path);
+  return {
+    write: (bytes: Uint8Array, position: number) => writeScratch(handle, path, bytes, position),
+    close: () => handle.close(),
+  };
 }
-
-type LocalPart = Awaited<ReturnType<ScratchMirror['create']>>;

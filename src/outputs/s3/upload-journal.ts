@@ -3,10 +3,10 @@ import { closeSync, fdatasync, mkdirSync, openSync, rmSync, writeSync } from 'no
 import { readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { syncFolder } from '#bytes/file-source.ts';
 import type { StagingKey } from '#bytes/staged-name.ts';
 import type { S3Address } from '#s3/s3-address.ts';
 import type { S3Upload } from '#s3/s3-writer.ts';
-import { syncFolder } from '../local/folder-handle.ts';
 import { withOutputErrors } from '../output-sink.ts';
 import { noteNamesIn, notePrefixOf } from '../staging-journal.ts';
 
@@ -32,11 +32,7 @@ type Entry =
   | { readonly kind: 'delivering' };
 
 /** An upload that may have been begun, with the time just before, and uploads to the same key that it is not. */
-export interface MaybeBegun {
-  readonly at: S3Address;
-  readonly timeMs: number;
-  readonly others: readonly string[];
-}
+export type MaybeBegun = Extract<Entry, { kind: 'beginning' }>;
 
 /** Everything that a note says may still be in S3. */
 export interface NotedUploads {
@@ -47,24 +43,16 @@ export interface NotedUploads {
   readonly puts: ReadonlyMap<string, string | null>;
 }
 
-/**
- * Notes of what is being uploaded, so that nothing stays behind when a process is killed. `<data_dir>/uploads/` holds a
- * file of JSON lines for each output, whose first line is there before anything is in S3. It is removed with the last.
- */
-export class UploadJournal {
-  readonly #folder: string;
-
-  constructor(dataDir: string) {
-    this.#folder = journalFolderOf(dataDir);
-  }
-
-  /** Returns the note of one output of one attempt. Nothing is written before its first entry. */
-  noteOf(destination: string, key: StagingKey): UploadNote {
-    const hash = createHash('sha256').update(destination).digest('hex').slice(0, 8);
-    return new UploadNote(join(this.#folder, `${notePrefixOf(key)}${hash}.jsonl`));
-  }
+/** Returns the note of one output of one attempt. Nothing is written before its first entry. */
+export function uploadNoteOf(dataDir: string, destination: string, key: StagingKey): UploadNote {
+  const hash = createHash('sha256').update(destination).digest('hex').slice(0, 8);
+  return new UploadNote(join(journalFolderOf(dataDir), `${notePrefixOf(key)}${hash}.jsonl`));
 }
 
+/**
+ * The note of what is being uploaded, so that nothing stays behind when a process is killed: a file of JSON lines in
+ * `<data_dir>/uploads/`, whose first line is there before anything is in S3. It is removed with the last.
+ */
 export class UploadNote {
   readonly #path: string;
   readonly #entries: Entry[] = [];

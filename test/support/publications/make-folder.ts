@@ -11,7 +11,6 @@ export function folderOf(files: Readonly<Record<string, string | Uint8Array>>, b
     ...(baseUrl === undefined ? {} : { baseUrl }),
     files: [...contents].map(([path, bytes]) => ({ path, sizeBytes: bytes.length })),
     open: async (path) => sourceOf(path, contents.get(path)),
-    close: () => Promise.resolve(),
   };
 }
 
