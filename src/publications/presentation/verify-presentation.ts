@@ -9,6 +9,7 @@ import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { foldersIn } from '../playlists/served-names.ts';
 import type { Entry, ListedPublication } from '../verification/listed-renditions.ts';
 import type { VerifiedManifest } from '../verification/publication-verdict.ts';
+import { positionIn } from '../verification/verify-parts.ts';
 import type { RenditionReading } from '../verification/verify-renditions.ts';
 import { mapOf } from '../verification/verify-sequence.ts';
 import { type ComparedPlaylist, comparePresentation, type PresentationDifference } from './compare-presentation.ts';
@@ -164,7 +165,7 @@ function bindingsOf({ listed, read }: Pick<RenditionReading, 'listed' | 'read'>)
   const map = read === null ? null : mapOf(read);
   const { uniqueId, localId, count } = map ?? { uniqueId: 0, localId: 0, count: 0 };
   const parts = listed.present.fragments.map(({ path }, index): [string, BoundPart] => {
-    const location = read?.fragments[index]?.found.find((found) => found.isBound && found.map === map)?.location;
+    const location = positionIn(map, read?.fragments[index]?.found);
     return [path, location === undefined ? 'other' : { uniqueId, localId, location, count }];
   });
   const { path } = listed.init;
