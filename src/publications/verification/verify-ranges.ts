@@ -17,7 +17,7 @@ import {
   timesOfAll,
 } from './media-times.ts';
 import type { SignedTimes, TimesOf } from './timed-fragments.ts';
-import type { Deviation, VerifiedRendition } from './verify-renditions.ts';
+import { DEVIATION, type Deviation, type VerifiedRendition } from './verify-renditions.ts';
 
 /** Boxes of a file of fragments: each has a few. */
 const MAX_BOXES = MAX_LISTED_FRAGMENTS * 4;
@@ -158,8 +158,7 @@ function verifyOrder(
 }
 
 function deviationOf(part: Deviation['part'], file: MediaPart, kind: Deviation['kind']): Deviation {
-  const nowhere = { playlist: null, index: null, signedIndex: null, startSeconds: null, origin: null } as const;
-  return { part, kind, count: 1, file, ...nowhere, isOfPlaylist: true };
+  return { ...DEVIATION, part, kind, file, startSeconds: null, isOfPlaylist: true };
 }
 
 function isWithin({ offset, sizeBytes }: TopBox, range: ByteRange | null): boolean {

@@ -102,7 +102,7 @@ export function timesIn(renditions: readonly VerifiedRendition[]): TimesOf {
 }
 
 /** A deviation of one part that the file shows, and of which no more is known. */
-const DEVIATION = {
+export const DEVIATION = {
   count: 1,
   playlist: null,
   index: null,
