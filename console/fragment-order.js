@@ -26,7 +26,7 @@ export function verifyOrder(fragments, { init, bound: own }) {
   // A playlist may name a fragment twice, which is no disorder of the files.
   const named = [...Map.groupBy(bound, ({ part }) => keyOf(part)).values()];
   const map = { count: Number.POSITIVE_INFINITY };
-  const found = named.map(([first]) => [{ map, location: first?.bound?.location, isBound: true }]);
+  const found = named.map(([first]) => ({ map, location: first?.bound?.location, isBound: true }));
   for (const [index, { kind }] of verifySequence(found, map).entries()) {
     for (const fragment of named[index] ?? []) {
       fragment.reading = kind === 'intact' ? fragment.alone : misplaced(fragment);

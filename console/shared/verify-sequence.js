@@ -3,7 +3,7 @@
 import { itemAt, valueAt } from './assert.js';
 
 /**
- * A fragment in playback order: the positions that it states; null where its file is missing. Here, an index counts in
+ * A fragment in playback order: the position that it states; undefined where its file is missing. Here, an index counts in
  * playback order; a position counts in the map, that is, in the rendition as it was signed (the `location` of a Merkle box).
  */
 
@@ -17,7 +17,7 @@ import { itemAt, valueAt } from './assert.js';
  */
 export function mapOf({ initMaps, fragments }                                               )                   {
   const counts = new Map                   ();
-  for (const { map, isBound } of fragments.flatMap(({ found }) => found)) {
+  for (const { map, isBound } of fragments.flatMap(({ found }) => found ?? [])) {
     // Fragments that were altered count where all are.
     counts.set(map, (counts.get(map) ?? 0) + (isBound ? fragments.length + 1 : 1));
   }
@@ -41,12 +41,12 @@ export function verifySequence(fragments                           , map        
     // Playlists may begin later than others: what comes first stands right before what follows.
     const isAtStart = start === 0 && end < fragments.length;
     const positions = isAtStart ? free.before(before, indexes.length) : free.between(after, before, indexes.length);
-    verifyGap(indexes, fragments, positions, map, verdicts);
+    verifyGap(indexes, fragments, positions, verdicts);
   }
   const positions = [...anchors.values()];
   const disorder = orderOf(positions);
   for (const [rank, [index, position]] of [...anchors].entries()) {
-    const isBound = statedIn(fragments[index] ?? null, map)?.isBound === true;
+    const isBound = statedIn(fragments[index], map)?.isBound === true;
     verdicts[index] = anchored(isBound, position, disorder.get(rank), map, positions);
   }
   return verdicts;
@@ -67,7 +67,7 @@ function anchored(
 
 /** Returns the position of a fragment in a map; undefined when it states none. */
 function statedIn(fragment                , map           )                             {
-  return fragment?.find((each) => each.map === map && each.location < map.count);
+  return fragment?.map === map && fragment.location < map.count ? fragment : undefined;
 }
 
 /** Returns the indexes of fragments that belong to the map, each with its position; of copies the one nearest to its position. */
@@ -141,15 +141,14 @@ function verifyGap(
   indexes                   ,
   fragments                           ,
   free                   ,
-  map           ,
   verdicts                   ,
 )       {
-  const isMissing = (index        )          => fragments[index] === null;
+  const isMissing = (index        )          => fragments[index] === undefined;
   const assigned = indexes.length <= free.length ? indexes : indexes.filter(isMissing);
   const positions = new Map(assigned.map((index, rank) => [index, free[rank] ?? null]));
   for (const index of indexes) {
     const position = positions.get(index) ?? null;
-    const origin = originOf(fragments[index] ?? null, map);
+    const origin = originOf(fragments[index]);
     if (isMissing(index)) verdicts[index] = { kind: 'missing', position };
     else if (position === null) verdicts[index] = { kind: 'added', origin };
     else if (origin === null) verdicts[index] = { kind: 'altered', position };
@@ -157,11 +156,9 @@ function verifyGap(
   }
 }
 
-/** Returns the origin of a fragment, by a position that binds it; null when none does. */
-function originOf(fragment                , own           )                        {
-  const bound = fragment?.filter(({ isBound }) => isBound) ?? [];
-  const stated = bound.find(({ map }) => map === own) ?? bound[0];
-  return stated === undefined ? null : { map: stated.map, position: stated.location };
+/** Returns the origin of a fragment, by the position that it is bound at; null where it is not. */
+function originOf(fragment                )                        {
+  return fragment?.isBound ? { map: fragment.map, position: fragment.location } : null;
 }
 
 /**

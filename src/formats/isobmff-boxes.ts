@@ -31,6 +31,7 @@ export {
   type TrackDefaults,
   trackDefaultsIn,
   trackFragmentHeaderOf,
+  trackRunOf,
   wholeRunOf,
 } from './isobmff/fragment-boxes.ts';
 export { parseTrack, type Track } from './isobmff/layout.ts';

@@ -26,9 +26,14 @@ export function describePart({ path, range }: MediaPart): string {
   return range === null ? path : `${path} (bytes ${range.offset}-${range.offset + range.length - 1})`;
 }
 
+/** Returns the parts of renditions, the init segment of each first. */
+export function partsIn(renditions: readonly Rendition[]): MediaPart[] {
+  return renditions.flatMap(({ init, fragments }) => [init, ...fragments]);
+}
+
 /** Returns the file that all parts are byte ranges of, or null: its manifest may bind it as a whole. */
 export function singleFileOf(renditions: readonly Rendition[]): string | null {
-  const parts: MediaPart[] = renditions.flatMap(({ init, fragments }) => [init, ...fragments]);
+  const parts = partsIn(renditions);
   const [first] = parts;
   const isOne = parts.every(({ path, range }) => range !== null && path === first?.path);
   return isOne && first !== undefined ? first.path : null;

@@ -5,7 +5,7 @@ import { sampleOfNames } from '#errors/entry.ts';
 import { distinctWarnings, type Warning, warning } from '#errors/warning.ts';
 import { type InitLayout, readInitLayout } from './fragments/init-layout.ts';
 import { readerOf } from './fragments/top-boxes.ts';
-import { describePart, type MediaPart, type Rendition } from './media-part.ts';
+import { describePart, partsIn, type Rendition } from './media-part.ts';
 import { type MatchedPaths, matchPatterns } from './path-patterns.ts';
 import { isHidden, isPicture, isPlainText, needsPackaging } from './playlists/file-names.ts';
 import { FolderIndex } from './playlists/folder-index.ts';
@@ -79,14 +79,15 @@ export async function readMatchedPublication(
   for (const { init, fragments } of renditions) {
     if (fragments.length === 0) throw new AppError('INIT_WITHOUT_FRAGMENTS', { init: describePart(init) });
   }
-  const others = without(index.paths, [...pathsOfPlaylists(playlists), ...renditions.flatMap(pathsOfRendition)]);
-  const signedParts = renditions.flatMap(({ init, fragments }) => [init, ...fragments]);
+  const signedParts = partsIn(renditions);
+  const members = [...playlists, ...signedParts].map(({ path }) => path);
+  const others = without(index.paths, members);
   const shown = others.filter((path) => !isHidden(path));
   const unlisted = await readUnlistedPlaylists(folder, index, shown, signedParts, signal);
   const ofUnlisted = warningOfUnlisted([...listings, ...listingsOf(unlisted.playlists, index)], renditions);
   const copied = chooseOtherFiles(folder.files, index, {
     candidates: without(others, pathsOfPlaylists(unlisted.playlists)),
-    members: new Set([...pathsOfPlaylists(playlists), ...signedParts.map(({ path }) => path)]),
+    members,
     playlists: [...playlists, ...unlisted.playlists],
   });
   const carried = [...pathsOfPlaylists(unlisted.playlists), ...copied.paths.filter(isPresented)];
@@ -207,17 +208,13 @@ function warningOfUnsigned({ playlist, fragments }: RenditionListing): Warning {
 /** Returns a warning about signed files that no playlist names, where playlists name others; no warning where there are none. */
 function warningOfUnlisted(listings: readonly RenditionListing[], renditions: readonly MergedRendition[]): Warning[] {
   const named = new Set(listings.flatMap(pathsOf));
-  const unlisted = renditions.flatMap(pathsOfRendition).filter((path) => !named.has(path));
+  const unlisted = partsIn(renditions).filter(({ path }) => !named.has(path));
   if (named.size === 0 || unlisted.length === 0) return [];
-  return [warning('FRAGMENTS_NOT_IN_PLAYLISTS', sampleOfNames(unlisted))];
+  return [warning('FRAGMENTS_NOT_IN_PLAYLISTS', sampleOfNames(unlisted.map(({ path }) => path)))];
 }
 
 function pathsOf(listing: RenditionListing): string[] {
   return listedParts(listing).map(({ part }) => part.path);
-}
-
-function pathsOfRendition({ init, fragments }: MergedRendition): string[] {
-  return [init, ...fragments].map(({ path }: MediaPart) => path);
 }
 
 /** Init segments that are read at once. */

@@ -5,7 +5,7 @@ import type { Warning } from '#errors/warning.ts';
 import type { InitLayout } from './fragments/init-layout.ts';
 import type { PartContents } from './fragments/part-contents.ts';
 import { type OutputPaths, outputPathsOf } from './fragments/signed-part.ts';
-import { describePart, partKey } from './media-part.ts';
+import { describePart, partKey, partsIn } from './media-part.ts';
 import { type DeclaredKind, declaredKinds } from './playlists/rendition-listings.ts';
 import { isPresented } from './presentation/presentation.ts';
 import type { Publication, ReadPublication } from './publication.ts';
@@ -98,6 +98,5 @@ export function refuseSwappedInits(
 
 /** Returns every file that the output is made from, each once. */
 function filesOf({ renditions, playlists, otherPaths }: Publication): string[] {
-  const parts = renditions.flatMap(({ init, fragments }) => [init, ...fragments]);
-  return [...new Set([...parts, ...playlists].map(({ path }) => path)), ...otherPaths];
+  return [...new Set([...partsIn(renditions), ...playlists].map(({ path }) => path)), ...otherPaths];
 }

@@ -14,7 +14,7 @@ import type { StoredBinding } from './verification/stored-binding.ts';
 import type { UnboundMedia } from './verification/unbound-media.ts';
 import { type VerifiedListing, verifyListed } from './verification/verify-listed.ts';
 import { MAX_SAMPLED_FRAGMENTS, sampleOf } from './verification/verify-output.ts';
-import { MAX_STORES_BYTES, PartsVerification, type ReadRendition } from './verification/verify-parts.ts';
+import { MAX_STORES_BYTES, PartsVerification, positionIn, type ReadRendition } from './verification/verify-parts.ts';
 import type { RenditionReading, VerifiedRendition } from './verification/verify-renditions.ts';
 import { mapOf } from './verification/verify-sequence.ts';
 
@@ -221,8 +221,7 @@ function asBound(reading: FragmentReading, binding: StoredBinding): FragmentRead
  */
 function chosenParts({ listed, read, map }: RenditionReading, depth: 'sample' | 'full'): MediaPart[] {
   const { fragments } = listed.present;
-  const isSound = (index: number) =>
-    read?.fragments[index]?.found.some((position) => position.map === map && position.isBound) === true;
+  const isSound = (index: number) => positionIn(map, read?.fragments[index]?.found) !== undefined;
   const sound = fragments.filter((_part, index) => isSound(index));
   const faulty = fragments.filter((_part, index) => !isSound(index));
   if (depth === 'full' || map === null) return [...sound, ...faulty];

@@ -106,7 +106,7 @@ async function readingOf({ init, present }: ListedRendition, { verification, rea
   return { ...before, fragments: present.fragments.map((part) => readOf.get(partKey(part)) ?? UNREAD) };
 }
 
-const UNREAD: ReadFragment = { found: [], times: null };
+const UNREAD: ReadFragment = { found: null, times: null };
 
 type Place = Omit<PlayedOtherwise, 'count'>;
 

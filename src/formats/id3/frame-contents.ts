@@ -1,4 +1,5 @@
 import type { Splice } from '#bytes/splice-plan.ts';
+import type { ByteRange } from '../format-handler.ts';
 import { type FrameContext, frameHeaderSizeBytes, type Id3Frame, readFrames } from './frames.ts';
 import { type Id3Version, type TagBody, undoUnsynchronisation, unsynchronisedOffset } from './tag-structure.ts';
 
@@ -66,12 +67,6 @@ export function shiftOffsets({ values }: StoredOffsets, audioOffset: number, shi
   return { kind: 'insert', bytes, into: 'flat' };
 }
 
-/** Byte range of the source. */
-export interface SourceRange {
-  readonly offset: number;
-  readonly length: number;
-}
-
 /** Fields of a GEOB frame before the manifest (v2.4.0 frames, §4.15), with text in ISO 8859-1. */
 export const MANIFEST_PREFIX = Buffer.from(`\0${MANIFEST_MEDIA_TYPE}\0c2pa\0c2pa manifest store\0`, 'latin1');
 
@@ -81,7 +76,7 @@ export function objectFrameId(version: Id3Version): string {
 }
 
 /** Returns the source range of a frame's manifest store, or null where the frame holds something else. */
-export async function manifestOf(body: TagBody, version: Id3Version, frame: Id3Frame): Promise<SourceRange | null> {
+export async function manifestOf(body: TagBody, version: Id3Version, frame: Id3Frame): Promise<ByteRange | null> {
   if (frame.id !== objectFrameId(version)) return null;
   const peek = await peekInto(body, version, frame);
   const encoding = peek.bytes[0];
@@ -94,7 +89,7 @@ export async function manifestOf(body: TagBody, version: Id3Version, frame: Id3F
 }
 
 /** Returns the source range of a frame's XMP packet (XMP specification, part 3, §1.1.2), or null. */
-export async function xmpOf(body: TagBody, version: Id3Version, frame: Id3Frame): Promise<SourceRange | null> {
+export async function xmpOf(body: TagBody, version: Id3Version, frame: Id3Frame): Promise<ByteRange | null> {
   if (frame.id !== 'PRIV') return null;
   const peek = await peekInto(body, version, frame);
   return peek.bytes.toString('latin1', 0, 4) === 'XMP\0' ? peek.rangeFrom(4) : null;
@@ -103,7 +98,7 @@ export async function xmpOf(body: TagBody, version: Id3Version, frame: Id3Frame)
 /** First bytes of a frame's content, with a mapping from positions in them to ranges of the source. */
 interface Peek {
   readonly bytes: Buffer;
-  rangeFrom(position: number): SourceRange;
+  rangeFrom(position: number): ByteRange;
 }
 
 async function peekInto(body: TagBody, version: Id3Version, frame: Id3Frame): Promise<Peek> {
@@ -111,7 +106,7 @@ async function peekInto(body: TagBody, version: Id3Version, frame: Id3Frame): Pr
   const frameEnd = headerEnd + frame.sizeBytes;
   const start = Math.min(headerEnd + (frame.hasDataLength ? DATA_LENGTH_SIZE_BYTES : 0), frameEnd);
   const stored = Buffer.from(await body.read(start, Math.min(PEEK_SIZE_BYTES, frameEnd - start)));
-  const rangeFrom = (storedPosition: number): SourceRange => {
+  const rangeFrom = (storedPosition: number): ByteRange => {
     const offset = body.sourceOffset(Math.min(start + storedPosition, frameEnd));
     return { offset, length: body.sourceOffset(frameEnd) - offset };
   };

@@ -1,9 +1,8 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { ManifestElement } from '../format-handler.ts';
+import type { ByteRange, ManifestElement } from '../format-handler.ts';
 import {
   manifestOf,
-  type SourceRange,
   type StoredOffsets,
   storedOffsetsOf,
   type Unreadable,
@@ -43,9 +42,9 @@ export interface Id3Tag {
   readonly walk: FrameWalk;
   /** Frames with a manifest store, and the source range of the first store. */
   readonly manifestFrames: ReadonlySet<Id3Frame>;
-  readonly manifest: SourceRange | null;
+  readonly manifest: ByteRange | null;
   readonly elements: readonly ManifestElement[];
-  readonly xmp: SourceRange | null;
+  readonly xmp: ByteRange | null;
   /** File offsets stored in frames, which move with the audio. */
   readonly storedOffsets: ReadonlyMap<Id3Frame, StoredOffsets>;
   /** Frames that C2PA readers cannot decode, with the reason. */
@@ -133,8 +132,8 @@ async function inspectFrames(context: FrameContext, frames: readonly Id3Frame[])
   const storedOffsets = new Map<Id3Frame, StoredOffsets>();
   const unreadableFrames = new Map<Id3Frame, Unreadable>();
   const elements: ManifestElement[] = [];
-  let manifest: SourceRange | null = null;
-  let xmp: SourceRange | null = null;
+  let manifest: ByteRange | null = null;
+  let xmp: ByteRange | null = null;
   for (const frame of frames) {
     const store = await manifestOf(body, version, frame);
     if (store !== null) {

@@ -6,6 +6,8 @@ import { AppError } from '#errors/app-error.ts';
 export const BOX_HEADER_SIZE_BYTES = 8;
 /** Header of a box with a 64-bit size: 1, the type, and the size. */
 export const MAX_BOX_HEADER_SIZE_BYTES = 16;
+/** Largest size that a field of 32 bits states. */
+const MAX_COMPACT_SIZE_BYTES = 0xffff_ffff;
 /** Largest number of children of one box; real files have a few hundred at most. */
 const MAX_CHILD_BOXES = 65_536;
 
@@ -189,6 +191,16 @@ export function parseBoxHeader(bytes: Buffer, offset: number, parentEndOffset: n
   return { type, offset, sizeBytes, headerSizeBytes: MAX_BOX_HEADER_SIZE_BYTES, sizeForm: 'large' };
 }
 
+/** Returns the header of a box of `sizeBytes`, header included: one of 64 bits where 32 cannot state the size. */
+export function makeBoxHeader(type: string, sizeBytes: number): Buffer {
+  const isLarge = sizeBytes > MAX_COMPACT_SIZE_BYTES;
+  const header = Buffer.alloc(isLarge ? MAX_BOX_HEADER_SIZE_BYTES : BOX_HEADER_SIZE_BYTES);
+  header.writeUInt32BE(isLarge ? 1 : sizeBytes, 0);
+  header.write(type, 4, 'latin1');
+  if (isLarge) header.writeBigUInt64BE(BigInt(sizeBytes), BOX_HEADER_SIZE_BYTES);
+  return header;
+}
+
 /**
  * Yields the headers of consecutive boxes in memory, from `start` to the last with 8 bytes. `bytes` begin at `offset` of the
  * file. The last header may have an impossible size.
@@ -334,7 +346,6 @@ const VERSION_AND_FLAGS_SIZE_BYTES = 4;
 const MERKLE_OFFSET_SIZE_BYTES = 8;
 /** Longest purpose with its terminating zero. */
 const MAX_PURPOSE_SIZE_BYTES = 'manifest'.length + 1;
-const MAX_COMPACT_SIZE_BYTES = 0xffff_ffff;
 
 /** Purpose of a C2PA box: it holds a manifest store, or a fragment's position in a Merkle tree (C2PA 2.2, §A.5.1). */
 export type C2paBoxPurpose = 'manifest' | 'original' | 'update' | 'merkle';
@@ -355,19 +366,16 @@ export function c2paUuidBox(purpose: C2paBoxPurpose, payload: Uint8Array): Buffe
 
 /** Returns the bytes of a C2PA box that precede its payload. */
 export function c2paUuidBoxHead(purpose: C2paBoxPurpose, payloadSizeBytes: number): Buffer {
-  const header = Buffer.alloc(BOX_HEADER_SIZE_BYTES);
   const rest = Buffer.concat([
     C2PA_BOX_ID,
     Buffer.alloc(VERSION_AND_FLAGS_SIZE_BYTES),
     Buffer.from(`${purpose}\0`),
     Buffer.alloc(purpose === 'merkle' ? 0 : MERKLE_OFFSET_SIZE_BYTES),
   ]);
-  const sizeBytes = header.length + rest.length + payloadSizeBytes;
+  const sizeBytes = BOX_HEADER_SIZE_BYTES + rest.length + payloadSizeBytes;
   // C2PA readers do not find a manifest in a box with a 64-bit header.
   assert(sizeBytes <= MAX_COMPACT_SIZE_BYTES, 'a manifest is smaller than 4 GiB');
-  header.writeUInt32BE(sizeBytes, 0);
-  header.write('uuid', 4, 'latin1');
-  return Buffer.concat([header, rest]);
+  return Buffer.concat([makeBoxHeader('uuid', sizeBytes), rest]);
 }
 
 /**

@@ -3,16 +3,10 @@ import { AppError } from '#errors/app-error.ts';
 import type { FormatHandler } from '../format-handler.ts';
 import type { EmbeddingPlan, HardBinding } from '../hard-binding.ts';
 import { BMFF_EXCLUSIONS, BMFF_HASH_ALGORITHM, bmffHash, exclusion, offsetMark } from './bmff-hash.ts';
-import {
-  BOX_HEADER_SIZE_BYTES,
-  c2paUuidBoxHead,
-  isC2paBox,
-  MAX_BOX_HEADER_SIZE_BYTES,
-  type TopLevelBox,
-} from './boxes.ts';
+import { BOX_HEADER_SIZE_BYTES, c2paUuidBoxHead, isC2paBox, makeBoxHeader, type TopLevelBox } from './boxes.ts';
 import { isExcludedType } from './excluded-boxes.ts';
 import { type IsobmffLayout, readLayout } from './layout.ts';
-import { type Edit, moveOffsets, type Replacement } from './move-offsets.ts';
+import { type Edit, moveOffsets, type Replacement, resized } from './move-offsets.ts';
 
 /**
  * Types of a file's first box. Without `ftyp` it is an old QuickTime file, or a fragment, which `readLayout`
@@ -21,7 +15,6 @@ import { type Edit, moveOffsets, type Replacement } from './move-offsets.ts';
 const FIRST_TYPES = new Set('ftyp moov mdat wide free skip pnot uuid styp moof sidx'.split(' '));
 /** Zeros shared by all blank boxes, so that a large one takes no memory. */
 const ZEROS = Buffer.alloc(1024 * 1024);
-const MAX_COMPACT_SIZE_BYTES = 0xffff_ffff;
 
 /** Writer of a file's boxes as splices, with offset markers and replacements. */
 class SpliceWriter {
@@ -58,7 +51,7 @@ class SpliceWriter {
 
   /** Writes a `free` box of zeros. */
   writeBlankBox(sizeBytes: number): void {
-    const header = freeBoxHeader(sizeBytes);
+    const header = makeBoxHeader('free', sizeBytes);
     this.#mark();
     this.add({ kind: 'insert', bytes: header, into: 'flat' });
     for (let remaining = sizeBytes - header.length; remaining > 0; remaining -= ZEROS.length) {
@@ -69,7 +62,7 @@ class SpliceWriter {
   /** Writes bytes of the source inside a `free` box. */
   writeWrapped(offset: number, length: number): void {
     this.#mark();
-    this.add({ kind: 'insert', bytes: freeBoxHeader(BOX_HEADER_SIZE_BYTES + length), into: 'flat' });
+    this.add({ kind: 'insert', bytes: makeBoxHeader('free', BOX_HEADER_SIZE_BYTES + length), into: 'flat' });
     this.copy(offset, offset + length, 'flat');
   }
 
@@ -94,15 +87,6 @@ class SpliceWriter {
   #mark(): void {
     this.add({ kind: 'mark', bytes: offsetMark(this.#position) });
   }
-}
-
-function freeBoxHeader(sizeBytes: number): Buffer {
-  const isLarge = sizeBytes > MAX_COMPACT_SIZE_BYTES;
-  const header = Buffer.alloc(isLarge ? MAX_BOX_HEADER_SIZE_BYTES : BOX_HEADER_SIZE_BYTES);
-  header.writeUInt32BE(isLarge ? 1 : sizeBytes, 0);
-  header.write('free', 4, 'latin1');
-  if (isLarge) header.writeBigUInt64BE(BigInt(sizeBytes), BOX_HEADER_SIZE_BYTES);
-  return header;
 }
 
 /**
@@ -139,7 +123,7 @@ export const isobmff: FormatHandler<IsobmffLayout> = {
  * stored offset is adjusted, and the media is copied. Throws `BMFF_OFFSET_OVERFLOW`, `BMFF_MEDIA_UNBOUND`, `BMFF_BOX_MALFORMED`, or the
  * error of an index whose offsets cannot be adjusted.
  */
-export function planEmbedding(layout: IsobmffLayout, manifestSizeBytes: number): EmbeddingPlan {
+function planEmbedding(layout: IsobmffLayout, manifestSizeBytes: number): EmbeddingPlan {
   if (layout.indexError !== null) throw layout.indexError;
   refuseUnboundMedia(layout);
   const front = Buffer.concat([layout.fileType.bytes, c2paUuidBoxHead('manifest', manifestSizeBytes)]);
@@ -177,13 +161,7 @@ function refuseUnboundMedia({ name, strayMedia, strayTable, misplaced }: Isobmff
 
 /** Returns new size fields for boxes that exceed the file. */
 function correctedSizes(boxes: readonly TopLevelBox[]): Replacement[] {
-  return boxes.flatMap(({ offset, sizeBytes, sizeForm, overstatedBytes }) => {
-    if (overstatedBytes === undefined) return [];
-    const bytes = Buffer.alloc(sizeForm === 'large' ? 8 : 4);
-    if (sizeForm === 'large') bytes.writeBigUInt64BE(BigInt(sizeBytes));
-    else bytes.writeUInt32BE(sizeBytes);
-    return [{ offset: offset + (sizeForm === 'large' ? BOX_HEADER_SIZE_BYTES : 0), length: bytes.length, bytes }];
-  });
+  return boxes.filter(({ overstatedBytes }) => overstatedBytes !== undefined).map((box) => resized(box, box.sizeBytes));
 }
 
 /** Returns the edits of the plan; `frontSizeBytes` is the size of `ftyp` and the new manifest box together. */

@@ -14,7 +14,6 @@ import {
   walkTopLevelBoxes,
 } from './boxes.ts';
 import { type C2paBox, elementsOf, readC2paBox, storeOf } from './c2pa-boxes.ts';
-import { addGpsOffsets } from './gps-index.ts';
 import {
   ANYWHERE,
   chunksOf,
@@ -27,6 +26,7 @@ import {
 import type { MerkleBox } from './merkle-box.ts';
 import {
   addFragmentOffsets,
+  addGpsOffsets,
   addItemOffsets,
   addRandomAccessOffsets,
   addTrackOffsets,

@@ -1,4 +1,5 @@
 import type { ReadWindow } from '#bytes/byte-source.ts';
+import { partitionPoint } from '#bytes/partition-point.ts';
 import { AppError } from '#errors/app-error.ts';
 import {
   BOX_HEADER_SIZE_BYTES,
@@ -278,7 +279,8 @@ function* auxiliaryIn(parent: Box, base: number, counts: Iterator<number>): Gene
   }
 }
 
-function auxiliaryFields(box: Box): { readonly version: number; readonly fields: BoxFields } {
+/** Reads the beginning that `saiz` and `saio` share. */
+export function auxiliaryFields(box: Box): { readonly version: number; readonly fields: BoxFields } {
   const fields = new BoxFields(box);
   const { version, flags } = fields.versionAndFlags();
   if ((flags & 1) !== 0) fields.skip(8); // aux_info_type and its parameter
@@ -328,13 +330,6 @@ export class MediaBoxes {
 
   /** Returns the index of the last box that begins at or before an offset; -1 for none. */
   #indexAt(offset: number): number {
-    let low = 0;
-    let high = this.#boxes.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.#boxes[middle] as TopLevelBox).offset <= offset) low = middle + 1;
-      else high = middle;
-    }
-    return low - 1;
+    return partitionPoint(this.#boxes, (box) => box.offset > offset) - 1;
   }
 }

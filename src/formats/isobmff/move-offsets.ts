@@ -1,5 +1,6 @@
+import { partitionPoint } from '#bytes/partition-point.ts';
 import { AppError } from '#errors/app-error.ts';
-import { BOX_HEADER_SIZE_BYTES, type BoxHeader, printableType } from './boxes.ts';
+import { BOX_HEADER_SIZE_BYTES, type BoxHeader, makeBoxHeader, printableType } from './boxes.ts';
 import type { IsobmffLayout } from './layout.ts';
 import type { BoxLocation, OffsetField, OffsetTable, TrailingBytes } from './stored-offsets.ts';
 
@@ -63,10 +64,7 @@ function insertionAt(offset: number, sizeBytes: number): Edit {
 
 /** Returns the header that wraps trailing bytes in a `free` box. */
 function freeHeaderBefore({ offset, sizeBytes }: TrailingBytes): Replacement {
-  const bytes = Buffer.alloc(BOX_HEADER_SIZE_BYTES);
-  bytes.writeUInt32BE(BOX_HEADER_SIZE_BYTES + sizeBytes, 0);
-  bytes.write('free', 4, 'latin1');
-  return { offset, length: 0, bytes };
+  return { offset, length: 0, bytes: makeBoxHeader('free', BOX_HEADER_SIZE_BYTES + sizeBytes) };
 }
 
 function isGrowable(table: OffsetTable): table is GrowableTable {
@@ -112,8 +110,7 @@ function growthOf({ bytes, growable }: GrowableTable): number {
 /** Returns the `co64` box (ISO/IEC 14496-12 §8.7.5) that replaces an `stco` box. */
 function grownTable({ bytes, growable }: GrowableTable, shift: OffsetShift): Replacement {
   const co64 = Buffer.alloc(CO64_HEAD_SIZE_BYTES + 2 * bytes.length);
-  co64.writeUInt32BE(co64.length, 0);
-  co64.write('co64', 4, 'latin1');
+  makeBoxHeader('co64', co64.length).copy(co64);
   co64.writeUInt32BE(bytes.length / 4, CO64_HEAD_SIZE_BYTES - 4);
   for (let at = 0; at < bytes.length; at += 4) {
     const offset = bytes.readUInt32BE(at);
@@ -140,12 +137,15 @@ function sizesAround(grown: readonly Growth[]): Replacement[] {
   }
   return [...growths.values()]
     .filter(({ box }) => box.sizeForm !== 'to-end')
-    .map(({ box, growth }) => {
-      const isLarge = box.sizeForm === 'large';
-      const bytes = Buffer.alloc(isLarge ? 8 : 4);
-      writeOffset(bytes, 0, box.sizeBytes + growth, bytes.length);
-      return { offset: box.offset + (isLarge ? BOX_HEADER_SIZE_BYTES : 0), length: bytes.length, bytes };
-    });
+    .map(({ box, growth }) => resized(box, box.sizeBytes + growth));
+}
+
+/** Returns the size field of a box with another size, in the form that it has. */
+export function resized({ offset, sizeForm }: BoxHeader, sizeBytes: number): Replacement {
+  const isLarge = sizeForm === 'large';
+  const bytes = Buffer.alloc(isLarge ? 8 : 4);
+  writeOffset(bytes, 0, sizeBytes, bytes.length);
+  return { offset: offset + (isLarge ? BOX_HEADER_SIZE_BYTES : 0), length: bytes.length, bytes };
 }
 
 /** Mapping of source offsets to output offsets, given all edits. */
@@ -180,19 +180,8 @@ export class OffsetShift {
    */
   deltaAt(offset: number): number {
     if (offset <= 0 || offset > Number.MAX_SAFE_INTEGER) return 0;
-    const step = this.#lastStepAt(offset);
+    const step = this.#steps[partitionPoint(this.#steps, ({ start }) => start > offset) - 1];
     return step === undefined || offset < step.keptFrom ? 0 : step.delta;
-  }
-
-  #lastStepAt(offset: number) {
-    let low = 0;
-    let high = this.#steps.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.#steps[middle]?.start ?? 0) <= offset) low = middle + 1;
-      else high = middle;
-    }
-    return this.#steps[low - 1];
   }
 }
 

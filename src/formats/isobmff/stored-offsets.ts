@@ -1,6 +1,7 @@
 import { AppError } from '#errors/app-error.ts';
 import { Box, BoxFields, type BoxHeader, boxHeadersIn, printableType, requireFit } from './boxes.ts';
-import type { MediaRange } from './media-boxes.ts';
+import { trackRunOf } from './fragment-boxes.ts';
+import { auxiliaryFields, type MediaRange } from './media-boxes.ts';
 
 /** Boxes whose children C2PA readers parse, whether or not a player does. */
 const CONTAINER_TYPES = new Set(
@@ -17,9 +18,8 @@ const META_CHILD_POSITIONS = [0, 4] as const;
 const SELF_CONTAINED = 1;
 /** Reserved bytes of a sample entry before its data reference index (ISO/IEC 14496-12 §8.5.2.2). */
 const RESERVED_SIZE_BYTES = 6;
-/** Flags of `tfhd` (ISO/IEC 14496-12 §8.8.7) and of `trun` (§8.8.8). */
+/** Flag of `tfhd` (ISO/IEC 14496-12 §8.8.7). */
 const HAS_BASE_DATA_OFFSET = 0x000001;
-const HAS_DATA_OFFSET = 0x000001;
 /** Construction method of an item whose data is at file offsets (ISO/IEC 14496-12 §8.11.3). */
 const IN_FILE = 0;
 const VERSION_AND_FLAGS_SIZE_BYTES = 4;
@@ -66,9 +66,7 @@ function addChunkOffsets(box: Box, offsets: OffsetCollector, shape: { widthBytes
  * its base offset.
  */
 function addAuxiliaryOffsets(box: Box, offsets: OffsetCollector): void {
-  const fields = new BoxFields(box);
-  const { version, flags } = fields.versionAndFlags();
-  if ((flags & 1) !== 0) fields.skip(8); // aux_info_type and its parameter
+  const { version, fields } = auxiliaryFields(box);
   offsets.addTable(box, fields, { count: fields.uint(4), widthBytes: version === 0 ? 4 : 8 });
 }
 
@@ -131,20 +129,11 @@ export function addFragmentOffsets(moof: Box, offsets: OffsetCollector): void {
     const position = fields.offset;
     const value = fields.uint(8);
     // A base may have any value, even 0: `trun` adds the distance of its samples to it.
-    const start = value + firstDataOffset(traf);
+    const trun = traf.descendant('trun');
+    const start = value + (trun === undefined ? 0 : (trackRunOf(trun).dataOffset ?? 0));
     const targets = [{ start, end: start + 1 }];
     offsets.addField(tfhd, { position, widthBytes: 8, value, targets });
   }
-}
-
-function firstDataOffset(traf: Box): number {
-  const trun = traf.descendant('trun');
-  if (trun === undefined) return 0;
-  const fields = new BoxFields(trun);
-  const { flags } = fields.versionAndFlags();
-  if ((flags & HAS_DATA_OFFSET) === 0) return 0;
-  fields.skip(4); // sample_count
-  return fields.int32();
 }
 
 /**
@@ -238,6 +227,29 @@ function addItemNumbers(iloc: Box, base: StoredNumber, extents: readonly Extent[
     return;
   }
   for (const extent of extents) offsets.addField(iloc, { ...extent, targets: [rangeOf(extent)] });
+}
+
+/** Version and number of entries at the start of a `gps ` box, and offset and size of one entry: 4 bytes each. */
+const GPS_HEAD_SIZE_BYTES = 8;
+const GPS_ENTRY_SIZE_BYTES = 8;
+
+/**
+ * Adds the offsets of a `gps ` box in `moov`, by which programs find the positions that a dashcam recorded: those with chips
+ * of Novatek put them into `free` boxes between the media, and list these. No specification describes the box, so one that is
+ * not exactly such a list, or leads out of the file, is left alone.
+ */
+export function addGpsOffsets(gps: Box, fileSizeBytes: number, offsets: OffsetCollector): void {
+  const { bytes, header } = gps;
+  const start = header.headerSizeBytes + GPS_HEAD_SIZE_BYTES;
+  if (bytes.length < start) return;
+  const fields = new BoxFields(gps);
+  fields.skip(4); // version
+  const count = fields.uint(4);
+  if (bytes.length !== start + count * GPS_ENTRY_SIZE_BYTES) return;
+  for (let at = start; at < bytes.length; at += GPS_ENTRY_SIZE_BYTES) {
+    if (bytes.readUInt32BE(at) + bytes.readUInt32BE(at + 4) > fileSizeBytes) return;
+  }
+  offsets.addTable(gps, fields, { count, widthBytes: 4, strideBytes: GPS_ENTRY_SIZE_BYTES });
 }
 
 /**

@@ -25,7 +25,7 @@ export function straySamplesOfInit(boxes: readonly Box[]): StraySamples | null {
   const traks = boxes.filter(({ type }) => type === 'moov').flatMap((moov) => [...moov.descendants('trak')]);
   return (
     strayTableOfPart(boxes) ??
-    traks.map((trak) => straySamplesIn(trak, chunksIn(trak, false), [])).find(isFound) ??
+    traks.map((trak) => straySamplesIn(trak, chunksIn(trak, false), [])).find((stray) => stray !== null) ??
     null
   );
 }
@@ -63,8 +63,4 @@ function straySamplesIn(
     if (error instanceof AppError) return { type, offset, problem: error.message };
     throw error;
   }
-}
-
-function isFound<Item>(item: Item | null): item is Item {
-  return item !== null;
 }

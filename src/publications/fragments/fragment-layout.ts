@@ -1,6 +1,6 @@
 import { AppError } from '#errors/app-error.ts';
 import { itemAt, valueAt } from '#errors/assert.ts';
-import { type Box, BoxFields, isExcludedType } from '#formats/isobmff-boxes.ts';
+import { type Box, BoxFields, isExcludedType, trackRunOf } from '#formats/isobmff-boxes.ts';
 import { isC2paBox, listTopBoxes, malformed, type PartReader, refuseStrayTables, type TopBox } from './top-boxes.ts';
 
 /** The layout of a fragment: one moof, one mdat, and the boxes around them. */
@@ -34,9 +34,6 @@ const MAX_TABLE_BYTES = 8 * 1024 * 1024;
 const BASE_DATA_OFFSET_PRESENT = 0x000001;
 const TRACK_ID_SIZE_BYTES = 4;
 const BASE_DATA_OFFSET_SIZE_BYTES = 8;
-/** A flag of a track run (§8.8.8), and the length of a field. */
-const DATA_OFFSET_PRESENT = 0x000001;
-const SAMPLE_COUNT_SIZE_BYTES = 4;
 
 /**
  * Reads the layout of a fragment. C2PA binds fragments of one moof and one mdat only (C2PA 2.2, appendix A.5): chunked
@@ -89,21 +86,11 @@ function readMoof(moof: Box, mdat: TopBox): Pick<FragmentLayout, 'trackIds' | 'm
     fields.skip(BASE_DATA_OFFSET_SIZE_BYTES);
   }
   if (baseDataOffsetsAt.length === 0) return { trackIds, moofPositions: null };
-  const first = [...moof.descendants('traf', 'trun')].reduce(
-    (least, run) => Math.min(least, dataOffsetOf(run)),
-    Infinity,
-  );
+  // The samples of a run without an offset go on behind the run before.
+  const starts = [...moof.descendants('traf', 'trun')].map((run) => trackRunOf(run).dataOffset ?? Infinity);
+  const first = starts.reduce((least, start) => Math.min(least, start), Infinity);
   const countsFromMoof = first === mdat.offset + mdat.headerSizeBytes - moof.header.offset;
   return { trackIds, moofPositions: { baseDataOffsetsAt, countsFromMoof } };
-}
-
-/** Returns where the samples of a track run begin, from its base; Infinity where it goes on behind the run before. */
-function dataOffsetOf(trun: Box): number {
-  const fields = new BoxFields(trun);
-  const { flags } = fields.versionAndFlags();
-  if ((flags & DATA_OFFSET_PRESENT) === 0) return Infinity;
-  fields.skip(SAMPLE_COUNT_SIZE_BYTES);
-  return fields.int32();
 }
 
 /** Maps positions of the source fragment to the output. */

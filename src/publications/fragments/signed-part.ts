@@ -1,7 +1,7 @@
-import assert from 'node:assert/strict';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { foldersAbove } from '#bytes/path-overlap.ts';
-import { type MediaPart, partKey, type Rendition } from '../media-part.ts';
+import { valueAt } from '#errors/assert.ts';
+import { type MediaPart, partKey, partsIn } from '../media-part.ts';
 import type { Publication } from '../publication.ts';
 
 /** A part of a publication in the output. */
@@ -26,8 +26,7 @@ export function signedPart(
   { sizeBytes: fileBytes }: ByteSource,
   merkleBoxBytes: number,
 ): SignedPart {
-  const path = paths.get(partKey(source));
-  assert(path !== undefined, 'every part of the publication has a path in the output');
+  const path = valueAt(paths, partKey(source));
   const addedBytes = outputBytes - (source.range?.length ?? fileBytes);
   return { source, path, addedBytes, merkleBoxSizeBytes: merkleBoxBytes };
 }
@@ -48,7 +47,8 @@ export const PATHS_OF_FILES: OutputPaths = { get: (key) => key };
  */
 export function outputPathsOf({ renditions, playlists, otherPaths }: Publication): ReadonlyMap<string, string> {
   const paths = new Map<string, string>();
-  const kept = [...otherPaths, ...playlists.map(({ path }) => path), ...wholePaths(renditions)];
+  const whole = partsIn(renditions).filter(({ range }) => range === null);
+  const kept = [...otherPaths, ...playlists.map(({ path }) => path), ...whole.map(({ path }) => path)];
   // A path that is kept cannot be a folder, and no other file may lie in a folder that is named here.
   const folders = new Set(kept.flatMap((path) => [path, ...foldersAbove(path)]));
   for (const { init, fragments } of renditions) {
@@ -61,11 +61,6 @@ export function outputPathsOf({ renditions, playlists, otherPaths }: Publication
     }
   }
   return paths;
-}
-
-function wholePaths(renditions: readonly Rendition[]): string[] {
-  const parts = renditions.flatMap(({ init, fragments }): MediaPart[] => [init, ...fragments]);
-  return parts.filter(({ range }) => range === null).map(({ path }) => path);
 }
 
 /** Returns a folder named after the file that no other file of the output lies in. */

@@ -58,23 +58,18 @@ export class FolderIndex {
   readonly #missed = new Set<string>();
   /** Made when it is asked for. */
   #served: ServedNames | undefined;
-
-  readonly #missing: 'refuse' | 'keep';
+  /** True where nothing is passed over that players may follow. */
+  readonly isComplete: boolean;
 
   /**
    * In an unlisted folder, references are reported to it and taken to exist. With `keep`, files that a playlist names and
    * that are not there are located all the same: `has` tells them from others.
    */
   constructor(folder: SourceFolder | UnlistedFolder, missing: 'refuse' | 'keep' = 'refuse') {
-    this.#missing = missing;
+    this.isComplete = missing === 'keep';
     this.#addFile = 'addFile' in folder ? folder.addFile : undefined;
     this.#sizes = sizesIn(folder);
     this.#root = new URL(folder.baseUrl ?? FOLDER_URL);
-  }
-
-  /** True where nothing is passed over that players may follow. */
-  get isComplete(): boolean {
-    return this.#missing === 'keep';
   }
 
   get paths(): Iterable<string> {
@@ -119,7 +114,7 @@ export class FolderIndex {
   locate(base: URL, reference: string, position: PlaylistPosition): string {
     const path = this.#locate(base, reference, position, false);
     if (path !== undefined) return path;
-    if (this.#missing === 'keep') return this.pathOf(base, reference, position);
+    if (this.isComplete) return this.pathOf(base, reference, position);
     const problem = this.#problemOf(this.#pathNamed(base, reference, position));
     if (problem !== undefined) throw new AppError('PLAYLIST_AMBIGUOUS', { ...position, problem });
     throw new AppError('PLAYLIST_FILE_MISSING', { ...position, reference });

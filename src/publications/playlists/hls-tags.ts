@@ -87,7 +87,7 @@ const MEDIA = {
   CHANNELS: QUOTED,
 };
 /** Any text behind the colon of a tag that says nothing of what plays, or none. */
-export const TEXT = '[^\\r\\n]*';
+const TEXT = '[^\\r\\n]*';
 
 /** Attributes by which players fetch files: URI, SERVER-URI, X-ASSET-URI, X-ASSET-LIST, and those of vendors. */
 export const FILE_ATTRIBUTE = /[:,]\s*[A-Z0-9-]*(?:UR[IL]|ASSET-LIST)="([^"]*)"/g;

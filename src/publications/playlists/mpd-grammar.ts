@@ -14,7 +14,7 @@ import { PLAYED_PROPERTIES } from './mpd-kinds.ts';
 import { checkMarkup, type Report } from './mpd-markup.ts';
 import type { MpdDocument } from './playlist-document.ts';
 import { ADDRESS, ODD_ADDRESS, ODD_CHARACTER, type PlaylistFinding } from './playlist-finding.ts';
-import type { XmlElement } from './xml-element.ts';
+import { childrenOf, type XmlElement } from './xml-element.ts';
 
 /** Schemes by which players fetch something else than the addresses of the MPD (chaining, fallbacks, alternatives, parameters). */
 const LEADS_ELSEWHERE =
@@ -55,9 +55,9 @@ export function checkMpdGrammar({
 
 /** Finds identifiers that stand twice where they must not: players then take one element for the other, or refuse both. */
 function checkIdentifiers(root: XmlElement, found: Report): void {
-  const periods = root.childrenByName.get('Period') ?? [];
-  const sets = periods.map(({ childrenByName }) => childrenByName.get('AdaptationSet') ?? []);
-  const representations = sets.map((each) => each.flatMap((set) => set.childrenByName.get('Representation') ?? []));
+  const periods = childrenOf(root, 'Period');
+  const sets = periods.map((period) => childrenOf(period, 'AdaptationSet'));
+  const representations = sets.map((each) => each.flatMap((set) => childrenOf(set, 'Representation')));
   for (const scope of [periods, ...sets, ...representations]) {
     const taken = new Set<string>();
     for (const { name, attributes, start } of scope) {
@@ -102,7 +102,7 @@ function checkElement(element: XmlElement, found: Report, around: Addressing): v
     found(start, 'an address that players and servers read differently');
   }
   checkAttributes(element, grammar, found);
-  if ((element.childrenByName.get('BaseURL')?.length ?? 0) > 1) {
+  if (childrenOf(element, 'BaseURL').length > 1) {
     found(start, `<${name}> has a second base address`, 'unsigned');
   }
   if (name === 'SegmentTimeline') checkTimeline(element, found);
@@ -250,9 +250,9 @@ const TEMPLATE = /^(?:[^$]|\$RepresentationID\$|\$(?:Number|Time|Bandwidth)(?:%0
 const MAX_OVERLAP = 0.01;
 
 /** Finds what players count differently in a timeline: nothing, numbers of its own, and segments that begin in others. */
-function checkTimeline({ childrenByName, start }: XmlElement, found: Report): void {
-  const entries = childrenByName.get('S') ?? [];
-  if (entries.length === 0) found(start, '<SegmentTimeline> without <S>');
+function checkTimeline(timeline: XmlElement, found: Report): void {
+  const entries = childrenOf(timeline, 'S');
+  if (entries.length === 0) found(timeline.start, '<SegmentTimeline> without <S>');
   let [clock, before] = [0, 0];
   for (const [index, { attributes, start: at }] of entries.entries()) {
     const time = Number(attributes.get('t') ?? clock);
@@ -286,10 +286,10 @@ function checkAddressing(element: XmlElement, around: Addressing, found: Report)
   const single = [...SCHEMES, 'SegmentTimeline', 'Initialization'];
   const own = SCHEMES.filter((each) => childrenByName.has(each));
   const schemes = new Set([...around.schemes, ...own]);
-  if (single.some((each) => (childrenByName.get(each)?.length ?? 0) > 1) || (own.length > 0 && schemes.size > 1)) {
+  if (single.some((each) => childrenOf(element, each).length > 1) || (own.length > 0 && schemes.size > 1)) {
     found(start, `<${name}> addresses its segments twice`);
   }
-  const elements = own.flatMap((each) => childrenByName.get(each) ?? []);
+  const elements = own.flatMap((each) => childrenOf(element, each));
   const times = namesIn(elements, ['duration'], ['SegmentTimeline']);
   const urls = namesIn(elements, [], ['SegmentURL']);
   const inits = namesIn(elements, ['initialization'], ['Initialization']);

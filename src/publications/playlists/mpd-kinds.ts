@@ -1,4 +1,4 @@
-import type { XmlElement } from './xml-element.ts';
+import { childrenOf, type XmlElement } from './xml-element.ts';
 
 /** Essential properties of pictures and sound, each with the values of it that known players play. */
 export const PLAYED_PROPERTIES: ReadonlyMap<string, RegExp> = new Map([
@@ -18,7 +18,7 @@ export function hasType(lineage: readonly XmlElement[]): boolean {
  */
 export function isPlayedByAll(lineage: readonly XmlElement[]): boolean {
   if (!hasType(lineage)) return false;
-  const properties = lineage.flatMap(({ childrenByName }) => childrenByName.get('EssentialProperty') ?? []);
+  const properties = lineage.flatMap((element) => childrenOf(element, 'EssentialProperty'));
   return properties.every(({ attributes }) => {
     return PLAYED_PROPERTIES.get(attributes.get('schemeIdUri') ?? '')?.test(attributes.get('value') ?? '') === true;
   });
@@ -26,7 +26,7 @@ export function isPlayedByAll(lineage: readonly XmlElement[]): boolean {
 
 /** Returns the kinds of media that a representation says it is of: `video`, `audio`, `text` or another. */
 export function statedKinds(lineage: readonly XmlElement[]): Set<string> {
-  const components = lineage.flatMap(({ childrenByName }) => childrenByName.get('ContentComponent') ?? []);
+  const components = lineage.flatMap((element) => childrenOf(element, 'ContentComponent'));
   const stated = [...lineage, ...components].flatMap(({ attributes }) => [
     attributes.get('contentType') ?? [],
     attributes.get('mimeType')?.split('/', 1) ?? [],

@@ -38,9 +38,7 @@ export async function readPlaylists(
   const documents: PlaylistDocument[] = [];
   // A set is walked in the order of insertion, and what is added on the way is walked too.
   for (const path of found) {
-    if (found.size > MAX_PLAYLISTS) {
-      throw new AppError('PUBLICATION_TOO_LARGE', { what: 'playlists', count: found.size, limit: MAX_PLAYLISTS });
-    }
+    refuseBeyond('playlists', found.size, MAX_PLAYLISTS);
     signal.throwIfAborted();
     const reading = known.get(path) ?? read(path);
     known.set(path, reading);

@@ -9,8 +9,8 @@ import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { foldersIn } from '../playlists/served-names.ts';
 import type { Entry, ListedPublication } from '../verification/listed-renditions.ts';
 import type { VerifiedManifest } from '../verification/publication-verdict.ts';
+import { positionIn } from '../verification/verify-parts.ts';
 import type { RenditionReading } from '../verification/verify-renditions.ts';
-import { mapOf } from '../verification/verify-sequence.ts';
 import { type ComparedPlaylist, comparePresentation, type PresentationDifference } from './compare-presentation.ts';
 import { type BoundPart, hashNamedFiles, type PlaylistText, textOf } from './hash-playlists.ts';
 import { type HashedFile, isPresented } from './presentation.ts';
@@ -139,7 +139,7 @@ function unread({ problem, isLater }: UnreadPresentation): VerifiedPresentation 
 
 /** Returns a function that finds the manifests of the media that an entry reaches. */
 export function manifestsByEntry(
-  renditions: readonly Pick<RenditionReading, 'listed' | 'read'>[],
+  renditions: readonly RenditionReading[],
   manifests: readonly VerifiedManifest[],
 ): (entry: Entry) => PresentingManifest[] {
   const idOf = manifests.map(({ binding }, number) => binding?.manifest ?? String(number));
@@ -160,15 +160,14 @@ export function manifestsByEntry(
 }
 
 /** Returns the bindings of the files of a rendition, by path. */
-function bindingsOf({ listed, read }: Pick<RenditionReading, 'listed' | 'read'>): [string, BoundPart][] {
-  const map = read === null ? null : mapOf(read);
-  const { uniqueId, localId, count } = map ?? { uniqueId: 0, localId: 0, count: 0 };
+function bindingsOf({ listed, read, map }: RenditionReading): [string, BoundPart][] {
+  const bound = map && { uniqueId: map.uniqueId, localId: map.localId, count: map.count };
   const parts = listed.present.fragments.map(({ path }, index): [string, BoundPart] => {
-    const location = read?.fragments[index]?.found.find((found) => found.isBound && found.map === map)?.location;
-    return [path, location === undefined ? 'other' : { uniqueId, localId, location, count }];
+    const location = positionIn(map, read?.fragments[index]?.found);
+    return [path, bound === null || location === undefined ? 'other' : { ...bound, location }];
   });
   const { path } = listed.init;
-  return map === null ? parts : [...parts, [path, { path, uniqueId, localId, count }]];
+  return bound === null ? parts : [...parts, [path, { ...bound, path }]];
 }
 
 /** The verdict where no manifest signs a presentation. */

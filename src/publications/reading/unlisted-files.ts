@@ -12,6 +12,7 @@ import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { readPlaylists, refuseUnsignable } from '../playlists/read-playlists.ts';
 import { iFrameListingsOf, listedParts, listingsOf, type RenditionListing } from '../playlists/rendition-listings.ts';
 import { findTopBox } from '../playlists/sidx.ts';
+import { isPresented } from '../presentation/presentation.ts';
 import type { MergedRendition } from './merge-renditions.ts';
 
 /**
@@ -172,7 +173,7 @@ export async function readUnlistedPlaylists(
   const warnings: Warning[] = [];
   const known = new Map<string, Promise<PlaylistDocument>>();
   let reads = 0;
-  for (const path of paths.filter((candidate) => /\.(m3u8?|mpd)$/i.test(candidate))) {
+  for (const path of paths.filter(isPresented)) {
     const read = await tryRead(folder, index, path, known, signal);
     reads += read.documents.length;
     refuseBeyond('playlists that no pattern matches', reads, MAX_UNLISTED_PLAYLIST_READS);

@@ -4,10 +4,10 @@ import { encodedLength } from 'cborg/length';
 import { buildRows, proofLength, proofOf, rowLengths } from '#bytes/merkle-tree.ts';
 import { itemAt } from '#errors/assert.ts';
 import type { HardBinding } from '#formats/hard-binding.ts';
-import { BMFF_HASH_ALGORITHM, bmffHash, c2paUuidBox } from '#formats/isobmff-boxes.ts';
+import { BMFF_HASH_ALGORITHM, bmffHash, c2paUuidBox, type MerkleBox } from '#formats/isobmff-boxes.ts';
 
 /** Length of a digest in bytes. */
-export const DIGEST_SIZE_BYTES = 32;
+const DIGEST_SIZE_BYTES = 32;
 
 /** The size of a rendition, known before anything is hashed. */
 export interface RenditionSize {
@@ -84,8 +84,8 @@ export function merkleBoxSizes(plan: MapPlan): (location: number) => number {
     const length = proofLength(plan.count, location, plan.levels);
     let sizeAtStart = sizes.get(length);
     if (sizeAtStart === undefined) {
-      const proof = Array<Uint8Array>(length).fill(placeholder);
-      sizeAtStart = merkleBox({ ...plan, location: 0, proof }).length;
+      const hashes = Array<Uint8Array>(length).fill(placeholder);
+      sizeAtStart = merkleBox({ ...plan, location: 0, hashes }).length;
       sizes.set(length, sizeAtStart);
     }
     return sizeAtStart + encodedLength(location) - encodedLength(0);
@@ -132,24 +132,15 @@ export function merkleBoxesOf(plan: OpenMap, first: number, leaves: readonly Uin
   const { levels } = plan;
   const rows = buildRows(leaves, levels, BMFF_HASH_ALGORITHM);
   return leaves.map((_leaf, index) =>
-    merkleBox({ ...plan, location: first + index, proof: proofOf(rows, index, levels) }),
+    merkleBox({ ...plan, location: first + index, hashes: proofOf(rows, index, levels) }),
   );
 }
 
-/** The position of a fragment in its Merkle tree, and its proof (C2PA 2.2, §18.7). */
-interface MerkleBoxContent {
-  readonly uniqueId: number;
-  readonly localId: number;
-  /** The fragment's position among its rendition's, counted from zero. */
-  readonly location: number;
-  /** The sibling hashes from the leaf upwards; none where the manifest holds the leaf, or a node that it became by itself. */
-  readonly proof: readonly Uint8Array[];
-}
-
 /**
- * Returns the Merkle box of a fragment. A proof of no digests is left out (C2PA 2.2, §A.5.4: `? "hashes": [1* bstr]`).
+ * Returns the Merkle box of a fragment. A proof of no digests is left out (C2PA 2.2, §A.5.4: `? "hashes": [1* bstr]`): the manifest
+ * holds the leaf then, or a node that it became by itself.
  */
-export function merkleBox({ uniqueId, localId, location, proof }: MerkleBoxContent): Uint8Array {
+function merkleBox({ uniqueId, localId, location, hashes: proof }: MerkleBox): Uint8Array {
   const hashes = proof.map((hash) => new Uint8Array(hash));
   const content = { uniqueId, localId, location, ...(hashes.length > 0 && { hashes }) };
   return c2paUuidBox('merkle', cborg.encode(content));

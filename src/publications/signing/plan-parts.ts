@@ -9,6 +9,7 @@ import {
   isExcludedType,
   offsetMark,
   parseBoxHeader,
+  parseSegmentIndex,
   straySamplesOfFragment,
 } from '#formats/isobmff-boxes.ts';
 import { type FragmentLayout, type OutputPositions, outputPositions } from '../fragments/fragment-layout.ts';
@@ -187,16 +188,11 @@ function moveSegmentIndex(index: Buffer, box: TopBox, positions: OutputPositions
     throw new AppError('FRAGMENT_MALFORMED', { file: path, boxType: 'sidx', offset: box.offset, problem });
   };
   const bytes = Buffer.from(index);
-  const body = box.headerSizeBytes;
-  const isWide = bytes[body] !== 0;
-  const firstOffsetAt = body + (isWide ? 20 : 16);
-  const countAt = firstOffsetAt + (isWide ? 10 : 6);
-  if (bytes.length < countAt + 2) refuse('it is cut short');
-  const count = bytes.readUInt16BE(countAt);
-  if (bytes.length < countAt + 2 + count * REFERENCE_SIZE_BYTES) refuse('it is cut short');
-
+  const { firstOffset, references } =
+    parseSegmentIndex(index.subarray(box.headerSizeBytes)) ?? refuse('it is cut short');
+  const isWide = bytes[box.headerSizeBytes] !== 0;
+  const firstOffsetAt = box.headerSizeBytes + (isWide ? 20 : 16);
   const end = box.offset + box.sizeBytes;
-  const firstOffset = isWide ? Number(bytes.readBigUInt64BE(firstOffsetAt)) : bytes.readUInt32BE(firstOffsetAt);
   if (!Number.isSafeInteger(end + firstOffset)) refuse('its first offset cannot be right');
   let boundary = end + firstOffset;
   let start = positions.ofBoundary(boundary);
@@ -205,13 +201,13 @@ function moveSegmentIndex(index: Buffer, box: TopBox, positions: OutputPositions
   if (isWide) bytes.writeBigUInt64BE(BigInt(movedFirst), firstOffsetAt);
   else bytes.writeUInt32BE(movedFirst, firstOffsetAt);
 
-  for (let reference = 0; reference < count; reference += 1) {
-    const at = countAt + 2 + reference * REFERENCE_SIZE_BYTES;
-    const word = bytes.readUInt32BE(at);
-    boundary += word & MAX_REFERENCED_SIZE;
+  const referencesAt = firstOffsetAt + (isWide ? 12 : 8);
+  for (const [position, { isIndex, sizeBytes }] of references.entries()) {
+    boundary += sizeBytes;
     const next = positions.ofBoundary(boundary);
     if (next - start > MAX_REFERENCED_SIZE) refuse('a subsegment grows past what a segment index can say');
-    bytes.writeUInt32BE(((word & 0x8000_0000) | (next - start)) >>> 0, at);
+    const word = ((isIndex ? 0x8000_0000 : 0) | (next - start)) >>> 0;
+    bytes.writeUInt32BE(word, referencesAt + position * REFERENCE_SIZE_BYTES);
     start = next;
   }
   return bytes;

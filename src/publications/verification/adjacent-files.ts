@@ -1,7 +1,7 @@
 import { type MediaPart, partKey, type Rendition } from '../media-part.ts';
 import type { AdjacentFile, MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
-import type { FoundFragment, ReadRendition } from './verify-parts.ts';
+import { type FoundFragment, positionIn, type ReadRendition } from './verify-parts.ts';
 import type { RenditionReading } from './verify-renditions.ts';
 
 /** Reads parts of a rendition that no playlist lists. */
@@ -70,7 +70,7 @@ async function signedBeside(
   const positions = new Map<string, number>();
   const note = (parts: readonly MediaPart[], fragments: readonly { readonly found: FoundFragment }[]): void => {
     for (const [index, part] of parts.entries()) {
-      const position = fragments[index]?.found.find((each) => each.map === map && each.isBound)?.location;
+      const position = positionIn(map, fragments[index]?.found);
       if (position !== undefined) positions.set(partKey(part), position);
     }
   };

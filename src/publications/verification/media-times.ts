@@ -1,11 +1,10 @@
 import { AppError } from '#errors/app-error.ts';
 import {
-  Box,
+  type Box,
   decodeTimeIn,
   editStartOf,
   fieldBehindTimes,
   handlerTypeIn,
-  parseBoxHeader,
   trackDefaultsIn,
   trackFragmentHeaderOf,
   wholeRunOf,
@@ -41,15 +40,20 @@ export interface FragmentTimes {
 }
 
 /** Reads the times of the tracks of a `moov` box; none where it cannot be read. */
-export function initTimesIn(moov: Buffer): InitTimes {
+export function initTimesIn(moov: Box): InitTimes {
   return readable(() => {
-    const box = boxOf(moov);
     const defaults = new Map(
-      Array.from(trackDefaultsIn(box.descendants('mvex')), (each) => [each.trackId, each.sampleDuration]),
+      Array.from(trackDefaultsIn(moov.descendants('mvex')), (each) => [each.trackId, each.sampleDuration]),
     );
-    const movieTimescale = fieldOf(box.descendant('mvhd'));
-    return new Map([...box.descendants('trak')].map((trak) => timesOfTrack(trak, defaults, movieTimescale)));
+    const movieTimescale = fieldOf(moov.descendant('mvhd'));
+    return new Map([...moov.descendants('trak')].map((trak) => timesOfTrack(trak, defaults, movieTimescale)));
   }, new Map<number, TrackTimes>());
+}
+
+/** Returns the handler types and the codecs of tracks. */
+export function kindsOf(tracks: InitTimes): { handlers: ReadonlySet<string>; codecs: readonly Codec[] } {
+  const all = [...tracks.values()];
+  return { handlers: new Set(all.map(({ handler }) => handler)), codecs: all.flatMap(({ codecs }) => codecs) };
 }
 
 function timesOfTrack(trak: Box, defaults: ReadonlyMap<number, number>, movieTimescale: number): [number, TrackTimes] {
@@ -76,15 +80,11 @@ function fieldOf(header: Box | undefined): number {
  * `moof` boxes do not say it, or cannot be read.
  */
 export function fragmentTimesIn(moofs: readonly Box[], tracks: InitTimes): FragmentTimes | null {
-  return timesOfAll(moofs.flatMap((moof) => runTimesOf(moof, tracks)));
+  return timesOfAll(moofs.flatMap((moof) => runTimesIn(moof, tracks)));
 }
 
 /** Reads when the runs of samples of a `moof` box play, of each track; none where it does not say it, or cannot be read. */
-export function runTimesIn(moof: Buffer, tracks: InitTimes): RunTimes[] {
-  return readable(() => runTimesOf(boxOf(moof), tracks), []);
-}
-
-function runTimesOf(moof: Box, tracks: InitTimes): RunTimes[] {
+export function runTimesIn(moof: Box, tracks: InitTimes): RunTimes[] {
   return readable(
     () => [...moof.descendants('traf')].map((traf) => timesOfRun(traf, tracks)).filter((run) => run !== null),
     [],
@@ -164,12 +164,8 @@ function readRun(trun: Box, sampleDuration: number): { first: number; ticks: num
   return { first, ticks, sampleCount };
 }
 
-function boxOf(bytes: Buffer): Box {
-  return new Box('', parseBoxHeader(bytes, 0, bytes.length), bytes);
-}
-
 /** Returns what is read, or another value where boxes are malformed: their bytes are bound whatever they say. */
-function readable<Result>(read: () => Result, otherwise: Result): Result {
+export function readable<Result>(read: () => Result, otherwise: Result): Result {
   try {
     return read();
   } catch (error) {

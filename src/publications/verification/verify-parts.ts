@@ -1,6 +1,5 @@
 import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
-import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
 import {
   type Box,
@@ -17,7 +16,7 @@ import type { PartContents } from '../fragments/part-contents.ts';
 import type { MediaPart, Rendition } from '../media-part.ts';
 import type { Codec } from './codecs.ts';
 import { type HashedPart, hashPart, type PartHashing } from './hash-part.ts';
-import { type FragmentTimes, fragmentTimesIn, type InitTimes, initTimesIn } from './media-times.ts';
+import { type FragmentTimes, fragmentTimesIn, type InitTimes, initTimesIn, kindsOf, readable } from './media-times.ts';
 import {
   type FindingKind,
   MAX_EXAMPLES,
@@ -144,11 +143,8 @@ export class PartsVerification {
     const { init, fragments } = rendition;
     const index = this.#nextIndex++;
     const { hasStore, manifest, ...own } = await this.#readInit(init);
-    const { times: tracks } = own;
     manifest?.renditions.push(index);
-    const handlers = new Set([...tracks.values()].map(({ handler }) => handler));
-    const codecs = Array.from(tracks.values(), (track) => track.codecs).flat();
-    const common = { manifest: this.#numberOf(manifest), hasManifest: hasStore, handlers, codecs };
+    const common = { manifest: this.#numberOf(manifest), hasManifest: hasStore, ...kindsOf(own.times) };
     if (manifest === null || manifest.binding === null) {
       await this.#readFragments(fragments, UNBOUND, own);
       const unknown = manifest?.unknown ?? TOO_MANY_STORES;
@@ -209,8 +205,8 @@ export class PartsVerification {
       const moov = boxes.find(({ type }) => type === 'moov');
       const common = {
         digest,
-        times: moov === undefined ? new Map() : initTimesIn(moov.bytes),
-        sampleSizes: moov === undefined ? new Map() : sampleSizesIn(moov),
+        times: moov === undefined ? new Map() : initTimesIn(moov),
+        sampleSizes: moov === undefined ? new Map() : readable(() => defaultSizesOf(moov), new Map()),
         hasStraySamples: !areAllKept || straySamplesOfInit(boxes) !== null,
       };
       const box = c2pa.find(({ purpose }) => purpose === 'manifest');
@@ -283,16 +279,6 @@ function wholeBoxOf(bytes: Buffer): Buffer {
   return sizeBytes < 8 || sizeBytes > bytes.length ? bytes : bytes.subarray(0, sizeBytes);
 }
 
-/** Returns the sizes that an init segment states for samples; none where it cannot be read, as it is reported then. */
-function sampleSizesIn(moov: Box): DefaultSizes {
-  try {
-    return defaultSizesOf(moov);
-  } catch (error) {
-    if (error instanceof AppError) return new Map();
-    throw error;
-  }
-}
-
 /** Tells whether a fragment leads players to samples elsewhere than in its media. */
 function hasStraySamples(
   { boxes, areAllKept, media }: HashedPart,
@@ -312,9 +298,9 @@ function findFragment(
 ): FoundFragment {
   const stored = box?.purpose === 'merkle' ? readMerkleBox(box.content) : undefined;
   const map = maps.find(({ uniqueId, localId }) => uniqueId === stored?.uniqueId && localId === stored.localId);
-  if (stored === undefined || map === undefined) return [];
+  if (stored === undefined || map === undefined) return null;
   const isIntact = others.length === 0 && !isMisled && isBound(digest, stored, map, algorithm);
-  return [{ map, location: stored.location, isBound: isIntact }];
+  return { map, location: stored.location, isBound: isIntact };
 }
 
 /** Verifies one rendition, and adds the maps that it uses up to `used`. `initMaps` are those that bind its init segment. */
@@ -324,16 +310,16 @@ function verifyRendition(
   found: readonly FoundFragment[],
   used: Set<StoredMap>,
 ): RenditionFinding[] {
-  const intact = found.find((positions) => positions.some(({ isBound: isIntact }) => isIntact)) ?? [];
-  const candidates = initMaps.length > 0 ? initMaps : intact.map(({ map }) => map);
+  const intact = found.flatMap((stated) => (stated?.isBound === true ? stated.map : []));
+  const candidates = initMaps.length > 0 ? initMaps : intact.slice(0, 1);
   const own = new Set(candidates.filter((map) => !used.has(map)));
   const findings = verifyFragments(fragments, found, own);
-  for (const { map } of found.flat()) if (own.has(map)) used.add(map);
+  for (const stated of found) if (stated !== null && own.has(stated.map)) used.add(stated.map);
   if (initMaps.length > 0) return findings;
   return [{ kind: 'init-altered', count: 1, parts: [init], locations: [] }, ...findings];
 }
 
-/** The position that one Merkle box of a fragment states. */
+/** The position that the Merkle box of a fragment states. */
 export interface StatedPosition {
   readonly map: StoredMap;
   readonly location: number;
@@ -341,8 +327,13 @@ export interface StatedPosition {
   readonly isBound: boolean;
 }
 
-/** A fragment by its Merkle boxes, as a rule one; none where one of them cannot be read, or names no map. */
-export type FoundFragment = readonly StatedPosition[];
+/** A fragment by its Merkle box; null where it has none that can be read and names a map. */
+export type FoundFragment = StatedPosition | null;
+
+/** Returns the position at which a fragment is bound by a map; undefined where it is not. */
+export function positionIn(map: StoredMap | null, found: FoundFragment | undefined): number | undefined {
+  return found?.map === map && found?.isBound ? found.location : undefined;
+}
 
 /** A finding without what is known of the rendition. */
 type RenditionFinding = Omit<PartFinding, 'manifest' | 'init'>;
@@ -356,27 +347,24 @@ function verifyFragments(
   found: readonly FoundFragment[],
   own: ReadonlySet<StoredMap>,
 ): RenditionFinding[] {
-  const positions: Record<'altered' | 'added' | 'moved', number[]> = { altered: [], added: [], moved: [] };
+  const altered: number[] = [];
+  const added: number[] = [];
   const byMap = new Map<StoredMap, Map<number, number>>();
-  for (const [position, fragment] of found.entries()) {
-    const isOwn = fragment.every(
-      ({ map, location }) => own.has(map) && location < map.count && byMap.get(map)?.has(location) !== true,
-    );
-    const mapCount = new Set(fragment.map(({ map }) => map)).size;
-    if (mapCount === 0 || mapCount < fragment.length || !isOwn) {
-      positions.added.push(position);
+  for (const [position, stated] of found.entries()) {
+    const isOwn = stated !== null && own.has(stated.map) && stated.location < stated.map.count;
+    if (!isOwn || byMap.get(stated.map)?.has(stated.location)) {
+      added.push(position);
       continue;
     }
-    for (const { map, location } of fragment) {
-      byMap.set(map, (byMap.get(map) ?? new Map<number, number>()).set(location, position));
-    }
-    if (!fragment.every(({ isBound }) => isBound)) positions.altered.push(position);
+    byMap.set(stated.map, (byMap.get(stated.map) ?? new Map<number, number>()).set(stated.location, position));
+    if (!stated.isBound) altered.push(position);
   }
-  const taken = [...byMap];
-  positions.moved = taken.flatMap(([, positionOf]) => movedPositions(positionOf));
-  const missing = taken.flatMap(([map, positionOf]) => missingFrom(map, positionOf));
-  const present = Object.entries(positions) as [FindingKind, number[]][];
-  return [...present.flatMap(([kind, at]) => findingAt(kind, at, parts)), ...missing];
+  return [
+    ...findingAt('altered', altered, parts),
+    ...findingAt('added', added, parts),
+    ...findingAt('moved', [...byMap.values()].flatMap(movedPositions), parts),
+    ...[...byMap].flatMap(([map, taken]) => missingFrom(map, taken)),
+  ];
 }
 
 /** Returns the positions in playback order whose fragments do not follow one another as they were signed. */

@@ -1,7 +1,8 @@
 import { partitionPoint } from '#bytes/partition-point.ts';
 import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import { itemAt } from '#errors/assert.ts';
-import { listTopBoxes, type PartReader, readerOf, type TopBox } from '../fragments/top-boxes.ts';
+import type { Box } from '#formats/isobmff-boxes.ts';
+import { listTopBoxes, type PartReader, readBox, readerOf, type TopBox } from '../fragments/top-boxes.ts';
 import { type ByteRange, type MediaPart, partKey } from '../media-part.ts';
 import { MAX_LISTED_FRAGMENTS } from '../playlists/limits.ts';
 import type { ReadInit } from './choices.ts';
@@ -10,12 +11,13 @@ import {
   type FragmentTimes,
   type InitTimes,
   initTimesIn,
+  kindsOf,
   type RunTimes,
   runTimesIn,
   timesOfAll,
 } from './media-times.ts';
 import type { SignedTimes, TimesOf } from './timed-fragments.ts';
-import type { Deviation, VerifiedRendition } from './verify-renditions.ts';
+import { DEVIATION, type Deviation, type VerifiedRendition } from './verify-renditions.ts';
 
 /** Boxes of a file of fragments: each has a few. */
 const MAX_BOXES = MAX_LISTED_FRAGMENTS * 4;
@@ -66,9 +68,8 @@ export async function verifyRanges(
       const deviations = [...init, ...orders.flatMap((each) => each.deviations)];
       return { listed: rendition, read: null, map: null, intact, deviations };
     });
-    const handlers = new Set(Array.from(tracks.values(), ({ handler }) => handler));
-    const codecs = Array.from(tracks.values(), (track) => track.codecs).flat();
-    const inits = listed.map((each) => ({ listed: each, read: { handlers, codecs, binding: null, manifest: 0 } }));
+    const read = { ...kindsOf(tracks), binding: null, manifest: 0 };
+    const inits = listed.map((each) => ({ listed: each, read }));
     return { renditions, inits, timesOf: (_init, part) => times.get(partKey(part)) ?? null };
   });
 }
@@ -81,8 +82,8 @@ async function readTimes(
 ): Promise<FragmentTimes | null> {
   const runs: RunTimes[] = [];
   for (const moof of moofs) {
-    const bytes = await readTimed(reader, moof);
-    const own = bytes === null ? [] : runTimesIn(bytes, tracks);
+    const box = await readTimed(reader, moof);
+    const own = box === null ? [] : runTimesIn(box, tracks);
     if (own.length === 0) return null;
     runs.push(...own);
   }
@@ -90,8 +91,8 @@ async function readTimes(
 }
 
 /** Reads a box for its times; null for one that is too large. */
-async function readTimed(reader: PartReader, { offset, sizeBytes }: TopBox): Promise<Buffer | null> {
-  return sizeBytes > MAX_TIMED_BYTES ? null : await reader.read(offset, sizeBytes);
+async function readTimed(reader: PartReader, box: TopBox): Promise<Box | null> {
+  return box.sizeBytes > MAX_TIMED_BYTES ? null : await readBox(reader, box, MAX_TIMED_BYTES);
 }
 
 /** A byte range that is played where it was signed: the `moof` boxes in it, and its position; one more where some are left out before it. */
@@ -157,8 +158,7 @@ function verifyOrder(
 }
 
 function deviationOf(part: Deviation['part'], file: MediaPart, kind: Deviation['kind']): Deviation {
-  const nowhere = { playlist: null, index: null, signedIndex: null, startSeconds: null, origin: null } as const;
-  return { part, kind, count: 1, file, ...nowhere, isOfPlaylist: true };
+  return { ...DEVIATION, part, kind, file, startSeconds: null, isOfPlaylist: true };
 }
 
 function isWithin({ offset, sizeBytes }: TopBox, range: ByteRange | null): boolean {

@@ -5,8 +5,8 @@ import type { ListedOrder, ListedRendition } from './listed-renditions.ts';
 import type { FragmentTimes } from './media-times.ts';
 import type { StoredMap } from './stored-binding.ts';
 import { MAX_SHIFT_SECONDS, type SignedTimes, type TimesOf } from './timed-fragments.ts';
-import type { FoundFragment, ReadRendition } from './verify-parts.ts';
-import { type FragmentOrigin, type FragmentVerdict, verifySequence } from './verify-sequence.ts';
+import { type FoundFragment, positionIn, type ReadRendition } from './verify-parts.ts';
+import { type FragmentOrigin, type FragmentVerdict, type PlayedFragment, verifySequence } from './verify-sequence.ts';
 
 /** A rendition as it is listed and as it was read. */
 export interface RenditionReading {
@@ -77,7 +77,7 @@ function endsOfPictures(readings: readonly RenditionReading[]): Map<string | num
   const ends = new Map<string | number | null, number>();
   for (const { read } of readings) {
     for (const { times, found } of read?.fragments ?? []) {
-      if (read === null || times?.isOfPictures !== true || !found.some(({ isBound }) => isBound)) continue;
+      if (read === null || times?.isOfPictures !== true || !found?.isBound) continue;
       ends.set(idOf(read), Math.max(ends.get(idOf(read)) ?? 0, times.startSeconds + times.durationSeconds));
     }
   }
@@ -92,10 +92,9 @@ export function timesIn(renditions: readonly VerifiedRendition[]): TimesOf {
     byInit.set(partKey(listed.init), times);
     if (read === null || map === null || !read.initMaps.includes(map)) continue;
     for (const [index, part] of listed.present.fragments.entries()) {
-      const { times: own = null, found = [] } = read.fragments[index] ?? {};
-      const position = found.find((stated) => stated.map === map)?.location;
-      if (own !== null && position !== undefined && intact.has(partKey(part))) {
-        times.set(partKey(part), { ...own, position, manifest: idOf(read) });
+      const { times: own = null, found = null } = read.fragments[index] ?? {};
+      if (own !== null && found?.map === map && intact.has(partKey(part))) {
+        times.set(partKey(part), { ...own, position: found.location, manifest: idOf(read) });
       }
     }
   }
@@ -103,7 +102,7 @@ export function timesIn(renditions: readonly VerifiedRendition[]): TimesOf {
 }
 
 /** A deviation of one part that the file shows, and of which no more is known. */
-const DEVIATION = {
+export const DEVIATION = {
   count: 1,
   playlist: null,
   index: null,
@@ -162,10 +161,10 @@ class OrderVerification {
     this.#numberOf = numberOf;
     const { fragments } = listed.present;
     for (const { found, times } of read?.fragments ?? []) {
-      const position = found.find((each) => each.map === map && each.isBound)?.location;
+      const position = positionIn(map, found);
       if (position !== undefined && times !== null) this.#timesAt.set(position, times);
     }
-    this.#foundOf = new Map(fragments.map((part, index) => [partKey(part), read?.fragments[index]?.found ?? []]));
+    this.#foundOf = new Map(fragments.map((part, index) => [partKey(part), read?.fragments[index]?.found ?? null]));
   }
 
   verdict(): Pick<VerifiedRendition, 'intact' | 'deviations'> {
@@ -178,7 +177,7 @@ class OrderVerification {
   }
 
   #verify(order: ListedOrder): void {
-    const played = order.fragments.map(({ part }) => this.#foundOf.get(partKey(part)) ?? null);
+    const played = order.fragments.map(({ part }) => this.#foundOf.get(partKey(part)));
     const verdicts =
       this.#map === null
         ? played.map((found) => verdictWithoutMap(found, this.#isForeign))
@@ -275,7 +274,7 @@ function joinRuns(runs: readonly Run[]): Run[] {
 }
 
 /** Verifies a fragment of a rendition without a map: null where only the official reader can tell. */
-function verdictWithoutMap(found: FoundFragment | null, isForeign: boolean): FragmentVerdict | null {
-  if (found === null) return { kind: 'missing', position: null };
+function verdictWithoutMap(found: PlayedFragment, isForeign: boolean): FragmentVerdict | null {
+  if (found === undefined) return { kind: 'missing', position: null };
   return isForeign ? { kind: 'added', origin: null } : null;
 }

@@ -3,10 +3,10 @@ import type { StoredMap } from './stored-binding.ts';
 import type { FoundFragment, ReadRendition, StatedPosition } from './verify-parts.ts';
 
 /**
- * A fragment in playback order: the positions that it states; null where its file is missing. Here, an index counts in
+ * A fragment in playback order: the position that it states; undefined where its file is missing. Here, an index counts in
  * playback order; a position counts in the map, that is, in the rendition as it was signed (the `location` of a Merkle box).
  */
-export type PlayedFragment = FoundFragment | null;
+export type PlayedFragment = FoundFragment | undefined;
 
 /** The fate of a fragment since it was signed. */
 export type FragmentVerdict =
@@ -35,7 +35,7 @@ export interface FragmentOrigin {
  */
 export function mapOf({ initMaps, fragments }: Pick<ReadRendition, 'initMaps' | 'fragments'>): StoredMap | null {
   const counts = new Map<StoredMap, number>();
-  for (const { map, isBound } of fragments.flatMap(({ found }) => found)) {
+  for (const { map, isBound } of fragments.flatMap(({ found }) => found ?? [])) {
     // Fragments that were altered count where all are.
     counts.set(map, (counts.get(map) ?? 0) + (isBound ? fragments.length + 1 : 1));
   }
@@ -59,12 +59,12 @@ export function verifySequence(fragments: readonly PlayedFragment[], map: Stored
     // Playlists may begin later than others: what comes first stands right before what follows.
     const isAtStart = start === 0 && end < fragments.length;
     const positions = isAtStart ? free.before(before, indexes.length) : free.between(after, before, indexes.length);
-    verifyGap(indexes, fragments, positions, map, verdicts);
+    verifyGap(indexes, fragments, positions, verdicts);
   }
   const positions = [...anchors.values()];
   const disorder = orderOf(positions);
   for (const [rank, [index, position]] of [...anchors].entries()) {
-    const isBound = statedIn(fragments[index] ?? null, map)?.isBound === true;
+    const isBound = statedIn(fragments[index], map)?.isBound === true;
     verdicts[index] = anchored(isBound, position, disorder.get(rank), map, positions);
   }
   return verdicts;
@@ -85,7 +85,7 @@ function anchored(
 
 /** Returns the position of a fragment in a map; undefined when it states none. */
 function statedIn(fragment: PlayedFragment, map: StoredMap): StatedPosition | undefined {
-  return fragment?.find((each) => each.map === map && each.location < map.count);
+  return fragment?.map === map && fragment.location < map.count ? fragment : undefined;
 }
 
 /** Returns the indexes of fragments that belong to the map, each with its position; of copies the one nearest to its position. */
@@ -168,15 +168,14 @@ function verifyGap(
   indexes: readonly number[],
   fragments: readonly PlayedFragment[],
   free: readonly number[],
-  map: StoredMap,
   verdicts: FragmentVerdict[],
 ): void {
-  const isMissing = (index: number): boolean => fragments[index] === null;
+  const isMissing = (index: number): boolean => fragments[index] === undefined;
   const assigned = indexes.length <= free.length ? indexes : indexes.filter(isMissing);
   const positions = new Map(assigned.map((index, rank) => [index, free[rank] ?? null]));
   for (const index of indexes) {
     const position = positions.get(index) ?? null;
-    const origin = originOf(fragments[index] ?? null, map);
+    const origin = originOf(fragments[index]);
     if (isMissing(index)) verdicts[index] = { kind: 'missing', position };
     else if (position === null) verdicts[index] = { kind: 'added', origin };
     else if (origin === null) verdicts[index] = { kind: 'altered', position };
@@ -184,11 +183,9 @@ function verifyGap(
   }
 }
 
-/** Returns the origin of a fragment, by a position that binds it; null when none does. */
-function originOf(fragment: PlayedFragment, own: StoredMap): FragmentOrigin | null {
-  const bound = fragment?.filter(({ isBound }) => isBound) ?? [];
-  const stated = bound.find(({ map }) => map === own) ?? bound[0];
-  return stated === undefined ? null : { map: stated.map, position: stated.location };
+/** Returns the origin of a fragment, by the position that it is bound at; null where it is not. */
+function originOf(fragment: PlayedFragment): FragmentOrigin | null {
+  return fragment?.isBound ? { map: fragment.map, position: fragment.location } : null;
 }
 
 type Disorder = { readonly kind: 'reordered' } | { readonly kind: 'swapped'; readonly partner: number };
