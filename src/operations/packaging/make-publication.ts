@@ -100,7 +100,6 @@ export function includedFiles(folder: SourceFolder, { include }: Pick<PackagePar
     files: files.filter(({ path }) => included.has(path)),
     ...(baseUrl !== undefined && { baseUrl }),
     open: (path, signal) => folder.open(path, signal),
-    close: () => folder.close(),
   };
 }
 
