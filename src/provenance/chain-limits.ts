@@ -1,7 +1,9 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { AppError } from '#errors/app-error.ts';
-import { decodeCbor, type JumbfBox, onlyCbor, parseJumbf } from './jumbf.ts';
+import { itemAt } from '#errors/assert.ts';
+import { decodeCbor, type JumbfBox, onlyCbor, onlyChild, parseJumbf } from './jumbf.ts';
+import { readManifestStore } from './manifest-store.ts';
 
 /** Limits the manifest store of an ingredient: every output carries it. */
 export const MAX_STORE_BYTES = 64 * 1024 * 1024;
@@ -150,39 +152,29 @@ const ingredientAssertion = z.object({
 
 /**
  * Finds the manifests of a store and their references to each other from its boxes alone, in time linear in its size.
- * Throws where the boxes cannot be parsed, a limit is exceeded, or ingredients cannot be seen, as in a compressed manifest.
+ * Throws what `readManifestStore` throws, and where a limit is exceeded or an ingredient cannot be decoded.
  */
 export function readStoreGraph(store: Uint8Array): StoreGraph {
-  const root = parseJumbf(store, ASSERTION_LEVEL);
-  if (root === undefined) throw new Error('its boxes cannot be parsed');
-  const active = visibleChildren(root).at(-1);
-  if (active === undefined) throw new Error('it holds no manifest');
+  const root = readManifestStore(store, ASSERTION_LEVEL);
+  const active = itemAt(root.children, root.children.length - 1);
   if (root.children.length > MAX_MANIFESTS) throw new Error(`it holds more than ${MAX_MANIFESTS} manifests`);
   const labels = new Set(root.children.map(({ label }) => label));
   const manifests = new Map<string, StoredManifest>();
   let ingredientBytes = 0;
   for (const manifest of root.children) {
-    const { sizeBytes = 0, assertionCount = 0, ingredients = [] } = manifests.get(manifest.label) ?? {};
-    // In any list: readers may find the list of assertions by its type or by its label.
-    const assertions = visibleChildren(manifest).flatMap(visibleChildren);
+    const assertions = onlyChild(manifest, 'c2pa.assertions')?.children ?? [];
     const references = assertions.filter(({ label }) => label.startsWith('c2pa.ingredient'));
     ingredientBytes += references.reduce((sum, { bytes }) => sum + bytes.length, 0);
     if (ingredientBytes > MAX_INGREDIENT_BYTES)
       throw new Error(`its ingredients have over ${MAX_INGREDIENT_BYTES} bytes`);
     manifests.set(manifest.label, {
-      sizeBytes: sizeBytes + manifest.bytes.length,
-      assertionCount: assertionCount + assertions.length,
-      ingredients: [...ingredients, ...references.flatMap((ingredient) => referredManifests(ingredient, labels))],
+      sizeBytes: manifest.bytes.length,
+      assertionCount: assertions.length,
+      ingredients: references.flatMap((ingredient) => referredManifests(ingredient, labels)),
     });
   }
   const activeDigest = hash('sha256', active.bytes);
   return { manifests, active: active.label, activeDigest };
-}
-
-/** Returns the superboxes in one. Throws where it holds a compressed one. */
-function visibleChildren({ children, contents }: JumbfBox): readonly JumbfBox[] {
-  if (contents.some(({ type }) => type === 'brob')) throw new Error('it holds a compressed manifest');
-  return children;
 }
 
 function referredManifests({ whole }: JumbfBox, labels: ReadonlySet<string>): string[] {

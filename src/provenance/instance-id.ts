@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { StagingKey } from '#bytes/staged-name.ts';
-import { decodeCbor, manifestIn, onlyCbor, onlyChild } from './jumbf.ts';
+import { decodeCbor, onlyCbor, onlyChild } from './jumbf.ts';
+import { manifestIn } from './manifest-store.ts';
 
 /**
  * Returns the identifier of the asset that an input becomes, a UUID of version 8 (RFC 9562). It is the same in every run of the

@@ -2,6 +2,8 @@ import * as cborg from 'cborg';
 
 /** A JUMBF superbox (ISO/IEC 19566-5). */
 export interface JumbfBox {
+  /** The name in its content type, such as `c2ma`; empty for a content type of another form. */
+  readonly type: string;
   readonly label: string;
   /** The rest of its description box behind the label: an id, a hash, a private box. */
   readonly details: Uint8Array;
@@ -27,6 +29,10 @@ const MAX_DEPTH = 16;
 const MAX_BOXES = 100_000;
 /** The label in a description box stands behind 16 bytes of type and one of toggles. */
 const LABEL_OFFSET = 17;
+/** The end of a content type that is made of a name of four characters (ISO/IEC 19566-5 §B.1). */
+const TYPE_ENDING = Buffer.from('00110010800000aa00389b71', 'hex');
+/** The toggles by which a box can be requested by its label, and has one. */
+const LABELLED = 0b11;
 
 /**
  * Parses the superbox at the start of `bytes`; what follows it is ignored. Superboxes `levels` below it get a label and
@@ -36,12 +42,6 @@ const LABEL_OFFSET = 17;
 export function parseJumbf(bytes: Uint8Array, levels = Number.POSITIVE_INFINITY): JumbfBox | undefined {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return parseSuperbox(view, 0, { levels, remainingBoxes: MAX_BOXES });
-}
-
-/** Returns the manifest of a label in a store, by default the active one, which is the last; undefined where there is none. */
-export function manifestIn(store: Uint8Array, label?: string): JumbfBox | undefined {
-  const parsed = parseJumbf(store);
-  return label === undefined ? parsed?.children.at(-1) : onlyChild(parsed, label);
 }
 
 interface ParseLimits {
@@ -106,10 +106,16 @@ function* rawBoxes(bytes: Buffer, maxCount: number): Generator<RawBox, undefined
   }
 }
 
-function describedBy(description: Buffer): Pick<JumbfBox, 'label' | 'details'> {
+function describedBy(description: Buffer): Pick<JumbfBox, 'type' | 'label' | 'details'> {
   const at = description.indexOf(0, LABEL_OFFSET);
   const end = at === -1 ? description.length : at;
-  return { label: description.toString('utf8', LABEL_OFFSET, end), details: description.subarray(end) };
+  const isNamed = description.subarray(4, 16).equals(TYPE_ENDING);
+  const isLabelled = ((description[16] ?? 0) & LABELLED) === LABELLED;
+  return {
+    type: isNamed ? description.toString('latin1', 0, 4) : '',
+    label: isLabelled ? description.toString('utf8', LABEL_OFFSET, end) : '',
+    details: description.subarray(end),
+  };
 }
 
 /** Tags of times and addresses as text, which do not change how the text is read (RFC 8949 §3.4). */

@@ -1,5 +1,6 @@
 import { IDENTITY_LABEL } from './describe-identities.ts';
-import { onlyChild, parseJumbf } from './jumbf.ts';
+import { onlyChild } from './jumbf.ts';
+import { parseManifestStore } from './manifest-store.ts';
 import { type ReadableAsset, readInWasm } from './reader-threads.ts';
 import { MANIFEST_STORE_TYPE } from './sdk/sdk.ts';
 import type { TrustLists } from './trust-lists.ts';
@@ -7,7 +8,7 @@ import type { ManifestReport } from './validation-report.ts';
 
 /** Returns the largest number of identity assertions that a manifest of a store has. */
 export function mostIdentitiesIn(store: Uint8Array): number {
-  const manifests = parseJumbf(store, 3)?.children ?? [];
+  const manifests = parseManifestStore(store)?.children ?? [];
   const identities = manifests.map((manifest) =>
     onlyChild(manifest, 'c2pa.assertions')?.children.filter(({ label }) => label.startsWith(IDENTITY_LABEL)),
   );

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
-import { type JumbfBox, manifestIn } from './jumbf.ts';
+import type { JumbfBox } from './jumbf.ts';
+import { manifestIn } from './manifest-store.ts';
 import type * as Judge from './revocation/judge-response.ts';
 import { signatureHeadersOf } from './signature-headers.ts';
 import { signerChainOf, type TrustLists } from './trust-lists.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert';
 import { hash } from 'node:crypto';
 import * as cborg from 'cborg';
 import { AppError } from '#errors/app-error.ts';
-import { manifestIn } from './jumbf.ts';
+import { manifestIn } from './manifest-store.ts';
 import { COSE_SIGN1_TAG, signatureIn } from './signature-headers.ts';
 import type { Signer } from './signer.ts';
 

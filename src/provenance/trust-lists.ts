@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { pemBlocks } from './identity/pem.ts';
-import { manifestIn } from './jumbf.ts';
+import { manifestIn } from './manifest-store.ts';
 import { signatureHeadersOf } from './signature-headers.ts';
 
 /** One trust list: its name, and its certificates in PEM. */

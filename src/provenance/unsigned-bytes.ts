@@ -85,8 +85,8 @@ function isCertificate(bytes: Uint8Array): boolean {
   }
 }
 
-/** Boxes of a manifest that its signature covers: the claim, and the assertions by their hashes in it. */
-const SIGNED_BOX = /^c2pa\.(?:claim|assertions)/;
+/** Types of the boxes of a manifest that its signature covers: the claim, and the assertions by their hashes in it. */
+const SIGNED_TYPES = ['c2cl', 'c2as'];
 
 /**
  * Returns the parts of a manifest store that no signature covers, into which anybody can put anything where readers accept
@@ -116,7 +116,7 @@ function labelsReachedFrom(active: string | undefined, store: JumbfBox): Set<str
 
 function unsignedIn(manifest: JumbfBox): Uint8Array[] {
   // The signature stands among them with all its headers.
-  const others = manifest.children.filter(({ label }) => !SIGNED_BOX.test(label));
+  const others = manifest.children.filter(({ type }) => !SIGNED_TYPES.includes(type));
   return [...looseIn(manifest), ...others.map(({ whole }) => whole)];
 }
 

@@ -7,7 +7,8 @@ import type { MerkleBox } from '#formats/isobmff-boxes.ts';
 import { linksToOtherFiles } from '#formats/matroska-links.ts';
 import { beginsWithText } from '#formats/text-beginning.ts';
 import { MAX_STORE_BYTES } from '#provenance/chain-limits.ts';
-import { decodeCbor, manifestIn, onlyCbor, onlyChild, parseJumbf } from '#provenance/jumbf.ts';
+import { decodeCbor, onlyCbor, onlyChild } from '#provenance/jumbf.ts';
+import { manifestIn, parseManifestStore } from '#provenance/manifest-store.ts';
 import { hasKnownHeaders, unsignedParts } from '#provenance/unsigned-bytes.ts';
 import type { ManifestReport } from '#provenance/validation-report.ts';
 import { LINKS_CODE, TEXT_CODE } from './summarize.ts';
@@ -68,7 +69,7 @@ const FALSE_TIME_STAMPS = ['timeStamp.malformed', 'timeStamp.mismatch'];
 
 /**
  * Returns what to say of an embedded manifest whose signature has more in headers that it does not cover than belongs there; null where
- * it has not. Leaves a signature without a readable binding to the readers.
+ * it has not.
  */
 export function findInHeaders(store: Uint8Array, report: ManifestReport): LeftOut | null {
   const { active_manifest: label, validation_results: results } = report;
@@ -76,7 +77,7 @@ export function findInHeaders(store: Uint8Array, report: ManifestReport): LeftOu
   const code = FALSE_TIME_STAMPS.find((each) => informational.some((finding) => finding.code === each));
   if (code !== undefined) return { code, kind: 'failure' };
   const binding = bindingOf(store, label);
-  if (binding === null || hasKnownHeaders(manifestIn(store, label))) return null;
+  if (hasKnownHeaders(manifestIn(store, label))) return null;
   return { code: mismatchOf(binding), kind: 'failure', explanation: UNKNOWN_HEADERS };
 }
 
@@ -177,8 +178,8 @@ async function holdsStoreAlone(
 ): Promise<boolean> {
   if (content === null) return false;
   const bytes = await readRange(source, content.offset, Math.min(content.length, MAX_STORE_BYTES), signal);
-  const store = parseJumbf(bytes);
-  if (store?.label !== 'c2pa') return false;
+  const store = parseManifestStore(bytes);
+  if (store === undefined) return false;
   if (await layout?.leadsInto?.(element, source, signal)) return false;
   const { holdsMedia } = layout ?? {};
   // Signed bytes may look like media by chance: a manifest's label is random, and so are hashes.

@@ -1,5 +1,5 @@
 import type { ValidationCode, Verification, VerifiedManifest } from '#contract/verification.ts';
-import { manifestIn } from '#provenance/jumbf.ts';
+import { manifestIn } from '#provenance/manifest-store.ts';
 import { type StapledStatus, stapledStatusOf } from '#provenance/stapled-status.ts';
 import { explanationOf } from '#provenance/status-codes.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';

@@ -13,6 +13,7 @@ import { unsupportedMediaType } from '#formats/unsupported-containers.ts';
 import { stemOf } from '#outputs/output-path.ts';
 import { MAX_STORE_BYTES, refuseCostlyChain } from '#provenance/chain-limits.ts';
 import { mostIdentities } from '#provenance/describe-identities.ts';
+import { readManifestStore } from '#provenance/manifest-store.ts';
 import { type AssetReading, assetReadingOf } from '#provenance/official-reader.ts';
 import { readIdentities } from '#provenance/publisher-report.ts';
 import { type ReadableAsset, readInWasm } from '#provenance/reader-threads.ts';
@@ -146,10 +147,11 @@ async function readAsset(
   const { signal, scratch } = context;
   const hasNone = layout === null ? mediaType === null : layout.elements.length === 0;
   if (hasNone && sidecar === null) return withoutManifest(problem);
-  if (sidecar === null && layout?.elements.some(({ content }) => content === null)) return UNREADABLE;
+  if (sidecar === null && layout?.elements.some(({ content }) => content === null)) return unreadable(NO_STORE);
   const pinned = await pinnedCopyOf(source, scratch, signal);
   const store = sidecar ?? (await embeddedStore(pinned, layout, signal));
-  if (store !== null) refuseCostlyChain(source.name, store);
+  const otherwise = store === null ? null : refuseStore(source.name, store);
+  if (otherwise !== null) return unreadable(otherwise);
   const asset = {
     path: openedPathOf(pinned),
     mediaType: mediaType ?? 'application/octet-stream',
@@ -160,7 +162,7 @@ async function readAsset(
       assetReadingOf({ ...asset, ...(anchors !== null && { anchors }) }, signal),
     );
   const first = store === null ? await readUnknownSigner(lists, read) : await read(lists.pem);
-  if (first === 'none' && layout !== null && sidecar === null) return UNREADABLE;
+  if (first === 'none' && layout !== null && sidecar === null) return unreadable(NO_STORE);
   const label = first === 'none' || 'problem' in first ? undefined : first.active_manifest;
   const isUnread = sidecar === null && (store === null || bindingOf(store, label) === null);
   const reading = isUnread ? await readTwice(first, asset, lists, context) : first;
@@ -189,13 +191,25 @@ export async function readEmbedded(source: ByteSource, lists: TrustLists, contex
 }
 
 /** The result for a file that has a box, chunk or frame of C2PA, and no manifest that every reader finds in it. */
-const UNREADABLE: AssetResult = {
-  reading: { problem: 'a box, chunk or frame of C2PA is there without one manifest store that can be read' },
-  store: null,
-  leftOut: null,
-  crJsonAsset: null,
-  warnings: [],
-};
+function unreadable(problem: string): AssetResult {
+  return { reading: { problem }, store: null, leftOut: null, crJsonAsset: null, warnings: [] };
+}
+
+const NO_STORE = 'a box, chunk or frame of C2PA is there without one manifest store that can be read';
+
+/**
+ * Returns why a manifest store does not count, before a reader is asked, which might see another one in it; null where it does. Throws
+ * `MANIFEST_TOO_COMPLEX`.
+ */
+function refuseStore(name: string, store: Uint8Array): string | null {
+  refuseCostlyChain(name, store);
+  try {
+    readManifestStore(store);
+    return null;
+  } catch (error) {
+    return `the manifest store cannot be read in one way: ${(error as Error).message}`;
+  }
+}
 
 /**
  * Has the newer reader confirm the reading of a manifest whose binding cannot be read here: it refuses a hash that leaves

@@ -4,7 +4,7 @@ import { isWholeProof, rowLengths } from '#bytes/merkle-tree.ts';
 import type { HashAlgorithm } from '#bytes/splice-plan.ts';
 import type { MerkleBox } from '#formats/isobmff-boxes.ts';
 import { decodeCbor, type JumbfBox, onlyCbor } from '#provenance/jumbf.ts';
-import { activeManifestOf, isClaimed, knownAlgorithm } from './stored-claim.ts';
+import { activeManifestOf, knownAlgorithm } from './stored-claim.ts';
 
 /** The binding of a publication's active manifest to its init segments and fragments. */
 export interface StoredBinding {
@@ -73,14 +73,13 @@ const DIGEST_SIZES_BYTES: Readonly<Record<HashAlgorithm, number>> = { sha256: 32
 export function readStoredBinding(store: Buffer): StoredBinding | UnknownBinding {
   const manifest = activeManifestOf(store);
   if (manifest === undefined) return { problem: 'its manifest store cannot be read', isDisturbed: true };
+  const { claim } = manifest;
+  if (claim === undefined)
+    return { problem: 'its claim does not hold the hashes of its assertions', isDisturbed: true };
   const [assertion, ...others] = manifest.assertions.filter(({ label }) => label.startsWith('c2pa.hash.'));
   const version = BINDING_LABEL.exec(assertion?.label ?? '');
   if (assertion === undefined || version === null || others.length > 0) {
     return unknown('its manifest has not exactly one binding of fragments');
-  }
-  const { claim } = manifest;
-  if (claim === undefined || !isClaimed(assertion, claim)) {
-    return { problem: 'its claim does not hold the hash of its binding', isDisturbed: true };
   }
   return readBinding(assertion, claim.alg ?? undefined, {
     manifest: manifest.label,

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { HashAlgorithm } from '#bytes/splice-plan.ts';
-import { decodeCbor, type JumbfBox, onlyCbor, onlyChild, parseJumbf } from '#provenance/jumbf.ts';
+import { decodeCbor, type JumbfBox, onlyCbor, onlyChild } from '#provenance/jumbf.ts';
+import { manifestIn } from '#provenance/manifest-store.ts';
 
 const reference = z.object({ url: z.string(), hash: z.instanceof(Uint8Array), alg: z.string().nullish() });
 const storedClaim = z.object({
@@ -13,30 +14,36 @@ const storedClaim = z.object({
 export type StoredClaim = z.infer<typeof storedClaim>;
 
 const ASSERTION_STORE = 'c2pa.assertions';
-const CLAIM_LABELS = ['c2pa.claim', 'c2pa.claim.v2'];
 
 /** The active manifest of a store. */
 interface StoredManifest {
   readonly label: string;
   readonly assertions: readonly JumbfBox[];
-  /** Undefined where it cannot be read, or is there more than once. */
+  /** Undefined where it cannot be read, or lists other assertions than the manifest has. */
   readonly claim: StoredClaim | undefined;
 }
 
 /** Returns the active manifest of a store, its last one; undefined where it cannot be told. */
 export function activeManifestOf(store: Buffer): StoredManifest | undefined {
-  const manifests = parseJumbf(store)?.children ?? [];
-  const manifest = manifests.at(-1);
-  if (manifest === undefined || manifests.some((other) => other !== manifest && other.label === manifest.label)) {
-    return undefined;
-  }
+  const manifest = manifestIn(store);
+  if (manifest === undefined) return undefined;
   const assertions = onlyChild(manifest, ASSERTION_STORE)?.children ?? [];
-  return { label: manifest.label, assertions, claim: readClaim(manifest) };
+  return { label: manifest.label, assertions, claim: readClaim(manifest, assertions) };
 }
 
-function readClaim(manifest: JumbfBox): StoredClaim | undefined {
-  const [claim, ...others] = manifest.children.filter(({ label }) => CLAIM_LABELS.includes(label));
-  return others.length > 0 ? undefined : storedClaim.safeParse(decodeCbor(onlyCbor(claim))).data;
+function readClaim(manifest: JumbfBox, assertions: readonly JumbfBox[]): StoredClaim | undefined {
+  const box = manifest.children.find(({ type }) => type === 'c2cl');
+  const claim = storedClaim.safeParse(decodeCbor(onlyCbor(box))).data;
+  return claim !== undefined && claimsAll(assertions, claim) ? claim : undefined;
+}
+
+/** Tells whether a claim lists the assertions of its manifest by their actual hashes, and no others. */
+function claimsAll(assertions: readonly JumbfBox[], claim: StoredClaim): boolean {
+  const { assertions: listed = [], created_assertions: created = [], gathered_assertions: gathered = [] } = claim;
+  return (
+    listed.length + created.length + gathered.length === assertions.length &&
+    assertions.every((assertion) => isClaimed(assertion, claim))
+  );
 }
 
 /** Returns true when a claim references an assertion by its actual hash; with `created`, among its created ones only. */
