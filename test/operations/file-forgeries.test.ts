@@ -66,7 +66,15 @@ describe('a file is invalid where other bytes stand in what its hash leaves out 
     }
   });
 
-  for (const place of ['in another header', 'in another manifest', 'in the description of the store']) {
+  for (const place of [
+    ...['in another header', 'in another manifest', 'in the description of the store'],
+    ...[
+      'in a box with the label of a claim',
+      'in a box with the label of assertions',
+      'in a list of assertions before',
+    ],
+    'in a data box list with the label of assertions',
+  ]) {
     test(`also ${place} in AVI, which players search for media`, async () => {
       const file = await makeSigned('film.avi', folder);
       const bytes = PLACES.riff[place]?.(file, otherMedia('film.avi', file), ROOM_BYTES) as Buffer;

@@ -13,7 +13,7 @@ import { createOutputChecker } from '#provenance/official-reader.ts';
 import { readManifest } from '../support/manifests/read-manifest.ts';
 import { signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { memorySink, memorySource } from '../support/memory-bytes.ts';
-import { box, chainOf, storeByHand, storeOver, superbox } from './manifest-store-bytes.ts';
+import { box, chainOf, manifestOf, storeByHand, storeOver, superbox, typedSuperbox } from './manifest-store-bytes.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'attestream-chains-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -81,15 +81,9 @@ test('a store whose ingredients cannot be told is refused', () => {
   const refused = [
     storeByHand({ first: ['second'], second: ['first'] }),
     storeByHand(Object.fromEntries(Array.from({ length: 1001 }, (_, index) => [`m${index}`, []]))),
-    superbox('c2pa', superbox('m', box('brob', Buffer.alloc(20)))),
-    superbox(
-      'c2pa',
-      superbox('m', superbox('c2pa.assertions', superbox('c2pa.ingredient', box('cbor', Buffer.from('a1'))))),
-    ),
-    superbox(
-      'c2pa',
-      superbox('m', superbox('c2pa.assertions', superbox('c2pa.ingredient.v2', box('json', Buffer.from('{}'))))),
-    ),
+    superbox('c2pa', typedSuperbox('c2ma', 'm', box('brob', Buffer.alloc(20)))),
+    superbox('c2pa', manifestOf('m', superbox('c2pa.ingredient', box('cbor', Buffer.from('a1'))))),
+    superbox('c2pa', manifestOf('m', superbox('c2pa.ingredient.v2', box('json', Buffer.from('{}'))))),
     superbox('c2pa'),
     storeByHand(chain(3)).subarray(0, 200),
     Buffer.alloc(0),

@@ -80,11 +80,30 @@ function manifest(label: string, leadsTo: readonly string[], assertionCount: num
     return superbox(`c2pa.ingredient.v3__${index}`, box('cbor', cborg.encode({ activeManifest: { url } })));
   });
   const others = Array.from({ length: assertionCount }, (_, index) => superbox(`com.example.a${index}`));
-  return superbox(label, superbox('c2pa.assertions', ...ingredients, ...others));
+  return manifestOf(label, ...ingredients, ...others);
 }
 
+/** A manifest with the parts that each has, of which only the assertions hold anything. */
+export function manifestOf(label: string, ...assertions: readonly Uint8Array[]): Buffer {
+  const parts = [superbox('c2pa.assertions', ...assertions), superbox('c2pa.claim.v2'), superbox('c2pa.signature')];
+  return typedSuperbox('c2ma', label, ...parts);
+}
+
+/** The content types of superboxes by their label; assertions are of CBOR. */
+const TYPES: Readonly<Record<string, string>> = {
+  c2pa: 'c2pa',
+  'c2pa.assertions': 'c2as',
+  'c2pa.claim.v2': 'c2cl',
+  'c2pa.signature': 'c2cs',
+};
+
 export function superbox(label: string, ...contents: readonly Uint8Array[]): Buffer {
-  const description = box('jumd', Buffer.alloc(16), Buffer.from([3]), Buffer.from(`${label}\0`));
+  return typedSuperbox(TYPES[label] ?? 'cbor', label, ...contents);
+}
+
+export function typedSuperbox(type: string, label: string, ...contents: readonly Uint8Array[]): Buffer {
+  const contentType = Buffer.concat([Buffer.from(type, 'latin1'), Buffer.from('00110010800000aa00389b71', 'hex')]);
+  const description = box('jumd', contentType, Buffer.from([3]), Buffer.from(`${label}\0`));
   return box('jumb', description, ...contents);
 }
 

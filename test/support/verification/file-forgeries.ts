@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import * as cborg from 'cborg';
 import { itemAt } from '#errors/assert.ts';
 import { formatOf } from '#formats/formats.ts';
-import { superbox } from '../../provenance/manifest-store-bytes.ts';
+import { superbox, typedSuperbox } from '../../provenance/manifest-store-bytes.ts';
 import { memorySource } from '../memory-bytes.ts';
 import type { SeededRandom } from '../seeded-random.ts';
 
@@ -218,6 +218,38 @@ const inStore =
     return filled(file, elementOf(file, Buffer.concat([store, Buffer.alloc(file.store.length - store.length)])));
   };
 
+/** Puts boxes into the manifest, behind or before its own, and shortens the padding for them. */
+const inManifest =
+  (boxesOf: (media: Buffer) => readonly Buffer[], isBefore = false): Maker =>
+  (file, media, roomBytes) => {
+    const { content } = itemAt(boxesIn(shortened(file.store, roomBytes)), 0);
+    const boxes = boxesIn(content).map(({ type, content: bytes }) => boxOf(type, bytes));
+    const active = itemAt(boxesIn(itemAt(boxes, boxes.length - 1)), 0);
+    const [description, ...parts] = boxesIn(active.content).map(({ type, content: bytes }) => boxOf(type, bytes));
+    const added = boxesOf(cut(file, media, roomBytes - 100));
+    const all = isBefore ? [...added, ...parts] : [...parts, ...added];
+    const manifest = boxOf('jumb', Buffer.concat([description as Buffer, ...all]));
+    const store = boxOf('jumb', Buffer.concat([...boxes.slice(0, -1), manifest]));
+    return filled(file, elementOf(file, Buffer.concat([store, Buffer.alloc(file.store.length - store.length)])));
+  };
+
+/** Ways of adding parts to a manifest that readers pass over, because they find their own by type or by label. */
+const manifestParts: Readonly<Record<string, Maker>> = {
+  'in a box with the label of a claim': inManifest((media) => [
+    typedSuperbox('abcd', 'c2pa.claim.v3', boxOf('free', media)),
+  ]),
+  'in a box with the label of assertions': inManifest((media) => [
+    typedSuperbox('abcd', 'c2pa.assertions', boxOf('free', media)),
+  ]),
+  'in a list of assertions before': inManifest(
+    (media) => [typedSuperbox('c2as', 'c2pa.assertions', superbox('a', boxOf('free', media)))],
+    true,
+  ),
+  'in a data box list with the label of assertions': inManifest((media) => [
+    typedSuperbox('c2db', 'c2pa.assertions', boxOf('free', media)),
+  ]),
+};
+
 /** Places a second element with the same manifest before or behind it. */
 const twice =
   (isBefore: boolean): Maker =>
@@ -266,16 +298,18 @@ export const PLACES: Readonly<Record<SignedFile['container'], Readonly<Record<st
     'in another header': inHeader,
     'zeros behind': (file) => filled(file, elementOf(file, shortened(file.store, 4))),
     'in another manifest': inStore((media) => [superbox('urn:c2pa:other', boxOf('free', media))]),
+    ...manifestParts,
     'in the description of the store': inStore(() => [], withPrivateBox),
     'decoy before': twice(true),
     'decoy behind': twice(false),
     ...riffPlaces,
   },
-  id3: { inside, 'in the padding': inPadding, 'in another header': inHeader },
+  id3: { inside, 'in the padding': inPadding, 'in another header': inHeader, ...manifestParts },
   isobmff: {
     inside,
     'in the padding': inPadding,
     'in another header': inHeader,
+    ...manifestParts,
     'decoy before': twice(true),
     'decoy behind': twice(false),
     ...bmffPlaces,
