@@ -13,7 +13,8 @@ type Files = Readonly<Record<string, Uint8Array>>;
 
 const home = temporaryFolder();
 const dash = makeFfmpegDash(makeFilm(home), join(home, 'dash'), '-seg_duration 0.25 -use_template 1 -hls_playlist 1');
-const { ['manifest.mpd']: _, ...files } = filesAt(dash);
+const { ['manifest.mpd']: _, ...found } = filesAt(dash);
+const files = Object.fromEntries(Object.entries(found).map(([path, bytes]) => [path, Buffer.from(bytes)]));
 const patterns = { playlist: '*.m3u8', init: '*init*', frag: '*chunk*' };
 const { renditions } = await readPublication(folderOf(files), patterns, new AbortController().signal);
 const signed: Files = await signAsOthers(files, renditions, {});
