@@ -30,14 +30,26 @@ export class ReportFile {
     }
   }
 
+  /** Throws `OUTPUT_FAILED`. */
   add(entry: object): void {
-    writeSync(this.#file, `${this.#isEmpty ? '[\n' : ',\n'}${JSON.stringify(entry)}`);
+    this.#change(() => writeSync(this.#file, `${this.#isEmpty ? '[\n' : ',\n'}${JSON.stringify(entry)}`));
     this.#isEmpty = false;
   }
 
+  /** Throws `OUTPUT_FAILED`. */
   commit(): void {
-    writeSync(this.#file, this.#isEmpty ? '[]\n' : '\n]\n');
-    renameSync(this.#staged, this.#path);
+    this.#change(() => {
+      writeSync(this.#file, this.#isEmpty ? '[]\n' : '\n]\n');
+      renameSync(this.#staged, this.#path);
+    });
+  }
+
+  #change(write: () => void): void {
+    try {
+      write();
+    } catch (cause) {
+      throw new AppError('OUTPUT_FAILED', { path: this.#path, problem: problemOf(cause) }, { cause });
+    }
   }
 
   /** Removes what was not committed. */
