@@ -6,7 +6,7 @@ import type { ApiInputRef } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { failedEntry } from '#jobs/result-entries.ts';
 import { LocalRun, type LocalRunOptions } from '#local-run.ts';
-import { inCommandWords } from './command-words.ts';
+import { entryInCommandWords } from './command-words.ts';
 import { EXIT } from './exit-codes.ts';
 import { commonFolder, type FoundInput, findInputs, isAddress, type Search } from './find-inputs.ts';
 import { Interruption } from './interruption.ts';
@@ -190,7 +190,7 @@ class InputsRun {
   #report(path: string, entry: JobResultEntry): void {
     const { command, terminal } = { command: this.#command, terminal: this.#terminal };
     const isFailure = entry.status !== 'succeeded';
-    const { input_index, ...rest } = entry;
+    const { input_index, ...rest } = entryInCommandWords(entry);
     const named = { input_index, input_path: path, input_name: basename(path), ...rest };
     this.#doneCount += 1;
     this.#hasFailed ||= isFailure;
@@ -198,10 +198,10 @@ class InputsRun {
     command.finished?.(named);
     terminal.result(
       named,
-      isFailure ? `${path}: ${inCommandWords(entry.error ?? entry.status)}` : command.describe(path, entry),
+      isFailure ? `${path}: ${rest.error ?? rest.status}` : command.describe(path, entry),
       isFailure,
     );
-    for (const warning of entry.warnings ?? []) terminal.note(`${path}: ${inCommandWords(warning)}`);
+    for (const warning of rest.warnings ?? []) terminal.note(`${path}: ${warning}`);
     this.#showProgress();
   }
 

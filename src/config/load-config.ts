@@ -93,8 +93,7 @@ async function readTable(
       throw new AppError('CONFIG_FILE_MALFORMED', { file, line: cause.line, column: cause.column, problem });
     }
     if (systemErrorCode(cause) === 'ENOENT' && named === undefined) return { file: null, table: {}, text: '' };
-    const details = { file, problem: problemOf(cause), named: named !== undefined };
-    throw new AppError('CONFIG_FILE_UNREADABLE', details, { cause });
+    throw new AppError('CONFIG_FILE_UNREADABLE', { file, problem: problemOf(cause) }, { cause });
   }
 }
 

@@ -78,10 +78,12 @@ describe('the program attestream', { concurrency: 2 }, () => {
     writeFileSync(place.path('junk.mp3'), 'no music');
     cpSync(place.path('evening-light.mp4'), place.path('film.mp3'));
     const { stderr } = await place.run('sign', 'notes.mkv', 'junk.mp3', 'film.mp3');
-    assert.match(stderr, /notes\.mkv: .*Use --sidecar/);
+    assert.match(stderr, /notes\.mkv: .*Use attestream sign --sidecar/);
     assert.match(stderr, /junk\.mp3: .*none of the containers/);
     assert.match(stderr, /film\.mp3: .*holds a video track/);
     assert.doesNotMatch(stderr, /endpoint|params/);
+    const [entry] = entriesIn((await place.run('sign', 'notes.mkv', '--json')).stdout);
+    assert.match(entry?.error ?? '', /Use attestream sign --sidecar/);
     const unknown = await place.run('sign', '--ouput', 'out', 'four-notes.mp3');
     assert.match(unknown.stderr, /--output\?\)\n.*--help/);
   });
@@ -214,3 +216,4 @@ function entriesIn(stdout: string): readonly Entry[] {
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line));
 }
+  readonly error?: string;
