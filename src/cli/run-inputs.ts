@@ -218,7 +218,13 @@ class InputsRun {
   /** Yields the inputs that paths name with their plans, and reports the others. */
   async *#planned(paths: readonly string[]): AsyncGenerator<{ index: number; path: string; plan: PlannedInput }> {
     const skipsSigned = (path: string) => this.#terminal.note(`${path}: left out, because it is named as an output.`);
-    for await (const found of findInputs(paths, { ...this.#search, ...(this.#command.signs && { skipsSigned }) })) {
+    const leftOut = { count: 0, first: '' };
+    const leavesOut = (path: string) => {
+      leftOut.first ||= path;
+      leftOut.count += 1;
+    };
+    const search = { ...this.#search, ...(this.#command.signs && { skipsSigned }), leavesOut };
+    for await (const found of findInputs(paths, search)) {
       const index = this.#count++;
       try {
         if (found.problem !== undefined) throw found.problem;
@@ -227,6 +233,11 @@ class InputsRun {
         if (!(error instanceof AppError)) throw error;
         this.#report(found.path, failedEntry(index, error.toData()));
       }
+    }
+    if (leftOut.count > 0) {
+      this.#terminal.note(
+        `${leftOut.count} entries of folders were left out, the first of them ${leftOut.first}: links are not followed, and files must be of a format that can carry a manifest.`,
+      );
     }
   }
 

@@ -101,6 +101,7 @@ describe('the program attestream', { concurrency: 2 }, () => {
     );
     const signed = await place.run('sign', 'films', '--recursive', '--output', 'out', '--json');
     assert.equal(signed.code, 0, signed.stderr);
+    assert.match(signed.stderr, /^2 entries of folders were left out, the first of them films\/link\.mp3: /m);
     assert.deepEqual(
       entriesIn(signed.stdout).map(({ input_path, output_path }) => [input_path, output_path]),
       [['films/deep/a.mp4', place.path('out/a_c2pa.mp4')]],
