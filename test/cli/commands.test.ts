@@ -170,6 +170,14 @@ describe('the program attestream', { concurrency: 2 }, () => {
     assert.equal((await end).code, 130);
   });
 
+  test('names the sidecar that a verdict rests on, which may be that of another file', async () => {
+    const place = new Workplace();
+    const sidecar = await place.run('sign', 'four-notes.mp3', '--sidecar');
+    assert.equal(sidecar.code, 0, sidecar.stderr);
+    const verified = await place.run('verify', 'four-notes.mp3');
+    assert.match(verified.stdout, /manifest is in the sidecar four-notes\.c2pa/);
+  });
+
   test('tells without doing anything what it would do', async () => {
     const place = new Workplace();
     const { code, stdout } = await place.run('sign', 'four-notes.mp3', '--dry-run');

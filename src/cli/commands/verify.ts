@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { JobResultEntry } from '#contract/job.ts';
 import type { ApiInputRef } from '#contract/request.ts';
+import { stemOf } from '#outputs/output-path.ts';
 import type { FoundInput } from '../find-inputs.ts';
 import { addRunOptions, type RunOptions } from '../run-options.ts';
 
@@ -81,11 +82,12 @@ function referenceTo({ path, kind }: FoundInput): ApiInputRef {
   return { type: 'remote_folder_url', url: isS3(path) ? path.replace(/[^/]*$/, '') : path };
 }
 
-function describe(path: string, { verification }: JobResultEntry): string {
+function describe(path: string, { input_name: name, verification }: JobResultEntry): string {
   if (verification === undefined) return path;
-  const { state, summary, rubrics = [] } = verification;
+  const { state, summary, manifest_from: from, rubrics = [] } = verification;
   const ofRubrics = rubrics.map(({ rubric, counts }) => {
     return `\n  ${rubric}: ${counts.true} true, ${counts.false} false, ${counts.warn} warn, ${counts.error} error`;
   });
-  return `${path}: ${state}. ${summary}${ofRubrics.join('')}`;
+  const sidecar = from === 'sidecar' ? ` The manifest is in the sidecar ${stemOf(name ?? '')}.c2pa.` : '';
+  return `${path}: ${state}. ${summary}${sidecar}${ofRubrics.join('')}`;
 }
