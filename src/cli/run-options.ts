@@ -44,26 +44,43 @@ export function addIdentityOptions(command: Command): Command {
 }
 
 export function wholeNumber(value: string): number {
+/** Returns the option for the folder of the outputs. */
+export function outputOption(description: string): Option {
+  return new Option('--output <folder>', description).argParser(localPath);
+}
+
+/** Returns the absolute path that an option names. */
+export function localPath(value: string): string {
+  if (isAddress(value)) throw new InvalidArgumentError('Give a path on this host, not an address.');
+  return resolve(value);
+}
+
   if (/^[1-9]\d{0,2}$/.test(value)) return Number(value);
   throw new InvalidArgumentError('Give a whole number from 1 to 999.');
 }
 
-/**
- * Reads the configuration of a command, with its options in place of the keys that they stand for. Throws `CONFIG_…`; an
- * option is named there by the variable of its key.
- */
+/** The variables of the keys that options stand for. */
+const OPTION_OF_VARIABLE = {
+  SERVICE__SIGNING__CERTIFICATE_PATH: 'certificate',
+  SERVICE__SIGNING__PRIVATE_KEY_PATH: 'key',
+  SERVICE__SIGNING__TSA_URL: 'tsa',
+  SERVICE__SIGNING__DEFAULT_IDENTITY: 'identity',
+} as const;
+
+/** Reads the configuration of a command, with its options in place of the keys that they stand for. Throws `CONFIG_…`. */
 export async function loadCommandConfig(
   { config: file }: Pick<RunOptions, 'config'>,
-  { certificate, key, tsa, identity }: IdentityOptions = {},
+  options: IdentityOptions = {},
 ): Promise<{ readonly config: Config; readonly configFile: string }> {
   // Workers look there for a file that no input may be.
   if (file !== undefined) process.env['SERVICE_CONFIG_PATH'] = resolve(file);
-  const given = {
-    ...(certificate !== undefined && { SERVICE__SIGNING__CERTIFICATE_PATH: certificate }),
-    ...(key !== undefined && { SERVICE__SIGNING__PRIVATE_KEY_PATH: key }),
-    ...(tsa !== undefined && { SERVICE__SIGNING__TSA_URL: tsa }),
-    ...(identity !== undefined && { SERVICE__SIGNING__DEFAULT_IDENTITY: identity }),
-  };
-  const from = { env: { ...process.env, ...given }, cwd: process.cwd() };
+  const env = { ...process.env };
+  const names: Record<string, string> = {};
+  for (const [variable, option] of Object.entries(OPTION_OF_VARIABLE)) {
+    if (options[option] === undefined) continue;
+    env[variable] = options[option];
+    names[variable] = `--${option}`;
+  }
+  const from = { env, cwd: process.cwd(), names };
   return { config: await loadConfig(from), configFile: configFileOf(from) };
 }

@@ -19,8 +19,15 @@ type RawTable = Record<string, unknown>;
  * overridden by `SERVICE__SECTION__KEY` variables, with defaults for the rest. Relative paths are taken from `cwd`.
  * Rejects with one AppError that lists every problem; values are never repeated, they may be secrets.
  */
-export async function loadConfig(options: { env: NodeJS.ProcessEnv; cwd: string }): Promise<Config> {
+export async function loadConfig(options: ConfigSources): Promise<Config> {
   return (await loadWithOrigins(options)).config;
+}
+
+interface ConfigSources {
+  readonly env: NodeJS.ProcessEnv;
+  readonly cwd: string;
+  /** Names for variables in messages: those of options that stand for them. */
+  readonly names?: Readonly<Record<string, string>>;
 }
 
 /** Returns where the value of a key comes from: a variable, a line of the file (`file:line`), the file, or `default`. */
@@ -30,13 +37,14 @@ type OriginOfKey = (key: string) => string;
 export async function loadWithOrigins({
   env,
   cwd,
-}: {
-  env: NodeJS.ProcessEnv;
-  cwd: string;
-}): Promise<{ readonly config: Config; readonly originOf: OriginOfKey }> {
+  names = {},
+}: ConfigSources): Promise<{ readonly config: Config; readonly originOf: OriginOfKey }> {
   const { file, table, text } = await readTable(env, cwd);
   const inFile = structuredClone(table);
-  const overrides = environmentOverrides(env);
+  const overrides = environmentOverrides(env).map((override) => ({
+    ...override,
+    variable: names[override.variable] ?? override.variable,
+  }));
   const unreachable = overrides.filter((override) => !put(table, override));
   const result = configSchema.safeParse(table, { reportInput: true });
   const problems = [

@@ -19,7 +19,9 @@ export function addPackageCommand(program: Command): void {
   addRunOptions(addIdentityOptions(command)).action(packagePaths);
 }
 
-async function packagePaths(given: string[], options: PackageOptions): Promise<void> {
+async function packagePaths(given: string[], options: PackageOptions, command: Command): Promise<void> {
+  const ofSignature = (['certificate', 'key', 'tsa', 'identity'] as const).find((name) => options[name] !== undefined);
+  if (ofSignature !== undefined && !options.sign) return command.error(`--${ofSignature} needs --sign.`);
   const [{ namedPaths }, { runInputs }, { loadCommandConfig }, { AppError }] = await Promise.all([
     import('../find-inputs.ts'),
     import('../run-inputs.ts'),
