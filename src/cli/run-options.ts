@@ -1,8 +1,9 @@
 import { resolve } from 'node:path';
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Config } from '#config/config.ts';
 import { configFileOf } from '#config/config-file.ts';
 import { loadConfig } from '#config/load-config.ts';
+import { isAddress } from './find-inputs.ts';
 
 /** The options of all commands that run operations. */
 export interface RunOptions {
@@ -43,7 +44,6 @@ export function addIdentityOptions(command: Command): Command {
     .option('--identity <name>', 'identity of the configuration; its default unless given');
 }
 
-export function wholeNumber(value: string): number {
 /** Returns the option for the folder of the outputs. */
 export function outputOption(description: string): Option {
   return new Option('--output <folder>', description).argParser(localPath);
@@ -55,6 +55,7 @@ export function localPath(value: string): string {
   return resolve(value);
 }
 
+export function wholeNumber(value: string): number {
   if (/^[1-9]\d{0,2}$/.test(value)) return Number(value);
   throw new InvalidArgumentError('Give a whole number from 1 to 999.');
 }

@@ -192,7 +192,17 @@ describe('the program attestream', { concurrency: 2 }, () => {
   const misuses: readonly (readonly [string, readonly string[], RegExp])[] = [
     ['an unknown command', ['sing', 'a.mp4'], /Did you mean sign\?/],
     ['an unknown option', ['verify', '--reprot', 'x', 'a.mp4'], /Did you mean --report\?/],
-    ['a certificate without its key', ['sign', 'four-notes.mp3', '--certificate', 'a.pem'], /set together/],
+    [
+      'a certificate without its key',
+      ['sign', 'four-notes.mp3', '--certificate', 'a.pem'],
+      /- --certificate: .*together/,
+    ],
+    ['an authority that is none', ['sign', 'four-notes.mp3', '--tsa', 'x'], /- --tsa: /],
+    ['an address for outputs', ['sign', 'four-notes.mp3', '--output', 's3://bucket/x'], /--output.*not an address/],
+    ['an address for packages', ['package', 'publication', '--output', 'https://example.com'], /not an address/],
+    ['an address for what is watched', ['watch', '.', '--output', 'S3://bucket/x'], /not an address/],
+    ['an address for a report', ['verify', 'four-notes.mp3', '--report', 's3://bucket/x'], /not an address/],
+    ['a key that nothing is signed with', ['package', 'publication', '--key', 'k.pem'], /--key needs --sign/],
     ['assertions that are no list', ['sign', 'four-notes.mp3', '--assertions', 'four-notes.mp3'], /four-notes\.mp3/],
     [
       'an unknown source type',
@@ -216,6 +226,7 @@ interface Entry {
   readonly input_path: string;
   readonly status: string;
   readonly output_path?: string;
+  readonly error?: string;
   readonly error_details?: { readonly reason: string };
 }
 
@@ -225,4 +236,3 @@ function entriesIn(stdout: string): readonly Entry[] {
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line));
 }
-  readonly error?: string;

@@ -4,7 +4,7 @@ import type { JobResultEntry } from '#contract/job.ts';
 import type { ApiInputRef } from '#contract/request.ts';
 import { stemOf } from '#outputs/output-path.ts';
 import type { FoundInput } from '../find-inputs.ts';
-import { addRunOptions, type RunOptions } from '../run-options.ts';
+import { addRunOptions, localPath, type RunOptions } from '../run-options.ts';
 
 interface VerifyOptions extends RunOptions {
   readonly report?: string;
@@ -18,7 +18,7 @@ export function addVerifyCommand(program: Command): void {
     .description('Verifies files and publications, also at http(s):// and s3:// addresses.')
     .argument('<paths...>', 'files, folders and addresses; - for paths on standard input, one a line')
     .option('--recursive', 'verify each media file and publication in folders')
-    .option('--report <file>', 'write detailed reports to a file, a JSON list')
+    .option('--report <file>', 'write detailed reports to a file, a JSON list', localPath)
     .option('--rubrics <folder>', 'evaluate the rubrics in a folder')
     .option('--trust <file>', 'trust list, PEM; may be repeated', collect);
   addRunOptions(command).action(verify);
