@@ -28,6 +28,8 @@ export interface Search {
   readonly takesFolders?: boolean;
   /** Called for a named output of an earlier run, which is left out; undefined where these are inputs. */
   readonly skipsSigned?: (path: string) => void;
+  /** Called for an entry of a searched folder that is a link, or no media. */
+  readonly leavesOut?: (path: string) => void;
 }
 
 /** Returns the paths of a command; `-` stands for those on standard input, one a line. */
@@ -109,6 +111,7 @@ async function* entryOf(entry: Dirent, path: string, search: Search): AsyncGener
       if (hasPlaylists(readdirSync(path))) yield { path, kind: 'publication' };
       else yield* walk(path, search);
     } else if (entry.isFile() && formatOf(await headOf(path)) !== undefined) yield { path, kind: 'file' };
+    else search.leavesOut?.(path);
   } catch (error) {
     yield refused(path, sourceError(path, error));
   }

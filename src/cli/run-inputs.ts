@@ -6,7 +6,7 @@ import type { ApiInputRef } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { failedEntry } from '#jobs/result-entries.ts';
 import { LocalRun, type LocalRunOptions } from '#local-run.ts';
-import { inCommandWords } from './command-words.ts';
+import { entryInCommandWords } from './command-words.ts';
 import { EXIT } from './exit-codes.ts';
 import { commonFolder, type FoundInput, findInputs, isAddress, type Search } from './find-inputs.ts';
 import { Interruption } from './interruption.ts';
@@ -190,7 +190,7 @@ class InputsRun {
   #report(path: string, entry: JobResultEntry): void {
     const { command, terminal } = { command: this.#command, terminal: this.#terminal };
     const isFailure = entry.status !== 'succeeded';
-    const { input_index, ...rest } = entry;
+    const { input_index, ...rest } = entryInCommandWords(entry);
     const named = { input_index, input_path: path, input_name: basename(path), ...rest };
     this.#doneCount += 1;
     this.#hasFailed ||= isFailure;
@@ -198,10 +198,10 @@ class InputsRun {
     command.finished?.(named);
     terminal.result(
       named,
-      isFailure ? `${path}: ${inCommandWords(entry.error ?? entry.status)}` : command.describe(path, entry),
+      isFailure ? `${path}: ${rest.error ?? rest.status}` : command.describe(path, entry),
       isFailure,
     );
-    for (const warning of entry.warnings ?? []) terminal.note(`${path}: ${inCommandWords(warning)}`);
+    for (const warning of rest.warnings ?? []) terminal.note(`${path}: ${warning}`);
     this.#showProgress();
   }
 
@@ -218,7 +218,13 @@ class InputsRun {
   /** Yields the inputs that paths name with their plans, and reports the others. */
   async *#planned(paths: readonly string[]): AsyncGenerator<{ index: number; path: string; plan: PlannedInput }> {
     const skipsSigned = (path: string) => this.#terminal.note(`${path}: left out, because it is named as an output.`);
-    for await (const found of findInputs(paths, { ...this.#search, ...(this.#command.signs && { skipsSigned }) })) {
+    const leftOut = { count: 0, first: '' };
+    const leavesOut = (path: string) => {
+      leftOut.first ||= path;
+      leftOut.count += 1;
+    };
+    const search = { ...this.#search, ...(this.#command.signs && { skipsSigned }), leavesOut };
+    for await (const found of findInputs(paths, search)) {
       const index = this.#count++;
       try {
         if (found.problem !== undefined) throw found.problem;
@@ -227,6 +233,11 @@ class InputsRun {
         if (!(error instanceof AppError)) throw error;
         this.#report(found.path, failedEntry(index, error.toData()));
       }
+    }
+    if (leftOut.count > 0) {
+      this.#terminal.note(
+        `${leftOut.count} entries of folders were left out, the first of them ${leftOut.first}: links are not followed, and files must be of a format that can carry a manifest.`,
+      );
     }
   }
 

@@ -5,7 +5,7 @@ import type { JobResultEntry } from '#contract/job.ts';
 import { AppError } from '#errors/app-error.ts';
 import { failedEntry } from '#jobs/result-entries.ts';
 import { LocalRun } from '#local-run.ts';
-import { inCommandWords } from './command-words.ts';
+import { entryInCommandWords } from './command-words.ts';
 import { findInputs } from './find-inputs.ts';
 import { logOfCommand } from './log-of-command.ts';
 import { linkTo } from './named-folder.ts';
@@ -115,18 +115,14 @@ export class SigningWatch {
   }
 
   async #fail(entry: WatchedEntry, result: JobResultEntry): Promise<void> {
-    await this.#parts.watched.fail(
-      entry,
-      `${result.error_details?.['reason'] ?? ''}: ${inCommandWords(result.error ?? result.status)}`,
-    );
-    this.#report(entry, result);
+    const told = entryInCommandWords(result);
+    await this.#parts.watched.fail(entry, `${told.error_details?.['reason'] ?? ''}: ${told.error ?? told.status}`);
+    this.#report(entry, told);
   }
 
   #report({ path }: WatchedEntry, { input_index: _, ...result }: JobResultEntry): void {
     const isFailure = result.status !== 'succeeded';
-    const text = isFailure
-      ? `${path}: ${inCommandWords(result.error ?? result.status)}`
-      : `${path}: signed as ${result.output_path}`;
+    const text = isFailure ? `${path}: ${result.error ?? result.status}` : `${path}: signed as ${result.output_path}`;
     this.#terminal.result({ input_path: path, ...result }, text, isFailure);
   }
 

@@ -19,8 +19,13 @@ type RawTable = Record<string, unknown>;
  * overridden by `SERVICE__SECTION__KEY` variables, with defaults for the rest. Relative paths are taken from `cwd`.
  * Rejects with one AppError that lists every problem; values are never repeated, they may be secrets.
  */
-export async function loadConfig(surroundings: ConfigSurroundings = {}): Promise<Config> {
-  return (await loadWithOrigins(surroundings)).config;
+export async function loadConfig(sources: ConfigSources = {}): Promise<Config> {
+  return (await loadWithOrigins(sources)).config;
+}
+
+interface ConfigSources extends ConfigSurroundings {
+  /** Names for variables in messages: those of options that stand for them. */
+  readonly names?: Readonly<Record<string, string>>;
 }
 
 /** Returns where the value of a key comes from: a variable, a line of the file (`file:line`), the file, or `default`. */
@@ -30,10 +35,14 @@ type OriginOfKey = (key: string) => string;
 export async function loadWithOrigins({
   env = process.env,
   cwd = process.cwd(),
-}: ConfigSurroundings): Promise<{ readonly config: Config; readonly originOf: OriginOfKey }> {
+  names = {},
+}: ConfigSources): Promise<{ readonly config: Config; readonly originOf: OriginOfKey }> {
   const { file, table, text } = await readTable(env, cwd);
   const inFile = structuredClone(table);
-  const overrides = environmentOverrides(env);
+  const overrides = environmentOverrides(env).map((override) => ({
+    ...override,
+    variable: names[override.variable] ?? override.variable,
+  }));
   const unreachable = overrides.filter((override) => !put(table, override));
   const result = configSchema.safeParse(table, { reportInput: true });
   const problems = [
@@ -90,8 +99,7 @@ async function readTable(
       throw new AppError('CONFIG_FILE_MALFORMED', { file, line: cause.line, column: cause.column, problem });
     }
     if (systemErrorCode(cause) === 'ENOENT' && named === undefined) return { file: null, table: {}, text: '' };
-    const details = { file, problem: problemOf(cause), named: named !== undefined };
-    throw new AppError('CONFIG_FILE_UNREADABLE', details, { cause });
+    throw new AppError('CONFIG_FILE_UNREADABLE', { file, problem: problemOf(cause) }, { cause });
   }
 }
 

@@ -1,6 +1,6 @@
 import { keyPaths } from './config-schema.ts';
 
-/** The edits that a typo has at most, as a part of the letters of the key. */
+/** The edits that a typo has at most, as a part of the letters of the key without its section, which is right as a rule. */
 const MAX_EDITED_PART = 0.4;
 
 /** Returns the key or section that somebody may have meant, also one of the same name in another section; null for none. */
@@ -11,7 +11,7 @@ export function nearestKey(given: string): string | null {
   if (nearest !== undefined && nearest.edits <= 2) return nearest.key;
   const sameName = candidates.find(({ key }) => lastName(key) === name);
   if (sameName !== undefined) return sameName.key;
-  return nearest !== undefined && nearest.edits <= given.length * MAX_EDITED_PART ? nearest.key : null;
+  return nearest !== undefined && nearest.edits <= name.length * MAX_EDITED_PART ? nearest.key : null;
 }
 
 function lastName(path: string): string {

@@ -5,6 +5,7 @@ import { syncFolder } from '#bytes/file-source.ts';
 import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
 import { Launcher } from '#processes/launcher.ts';
+import { CollectedLog } from '#telemetry/collected-log.ts';
 import type { Log } from '#telemetry/logger.ts';
 import { logCredential, watchExpiry } from './check-identity.ts';
 import { inspectIdentity, type PemCredential } from './identity/load-signing-identity.ts';
@@ -12,22 +13,37 @@ import { Signers } from './signers.ts';
 import { type CredentialDescription, describeCredential } from './signing-identity.ts';
 import type { TrustSource } from './trust-lists.ts';
 
+/** The parts of the program that a check uses. */
+interface CheckParts {
+  readonly config: Config;
+  readonly trust: TrustSource;
+  readonly log: Log;
+}
+
 /**
- * Checks a chain and its key as the start of the service does, which stops at the problems; logs the same warnings. Throws
- * `IDENTITY_FILE_UNREADABLE`, or `IDENTITY_INVALID` where the files hold no chain and no key that could sign.
+ * Checks a chain and its key as the start of the service does, which stops at the problems; logs the same warnings. Signs once where
+ * there are none. Throws `IDENTITY_FILE_UNREADABLE`, or `IDENTITY_INVALID` where the files hold no chain and no key that could sign.
  */
 export async function checkIdentityFiles(
   settings: PemCredential,
   identity: string,
-  trust: TrustSource,
-  log: Log,
+  { config, trust, log }: CheckParts,
 ): Promise<{ readonly credential: CredentialDescription; readonly problems: readonly string[] }> {
   const { identity: loaded, problems } = await inspectIdentity(settings);
   const credential = await describeCredential(loaded, settings, { process: 0, key: 0 });
   const use = { identity, role: 'claim' } as const;
   logCredential(credential, use, trust, log);
   watchExpiry(() => [{ credential, use }], log)();
-  return { credential, problems };
+  if (problems.length > 0) return { credential, problems };
+  // Its warnings are those above.
+  const parts = { config: withFiles(settings, identity, config), trust, log: new CollectedLog() };
+  return { credential, problems: (await checkConfiguredIdentity(identity, parts)).problems };
+}
+
+/** Returns the configuration with a chain and its key as the only identity. */
+function withFiles({ certificatePath, algorithm, signer }: PemCredential, name: string, config: Config): Config {
+  const identity = { certificate_path: certificatePath, ...(algorithm && { algorithm }), signer };
+  return { ...config, signing: { ...config.signing, identities: { [name]: identity }, ocsp: 'off' } };
 }
 
 /** The files of a chain and its key. */
@@ -84,7 +100,7 @@ async function stage({ from, to, staged, kind }: Copy): Promise<void> {
 /** Loads an identity of the configuration, by its name, and signs once with it, as the start of the service does; logs the same warnings. */
 export async function checkConfiguredIdentity(
   name: string,
-  { config, trust, log }: { readonly config: Config; readonly trust: TrustSource; readonly log: Log },
+  { config, trust, log }: CheckParts,
 ): Promise<{ readonly credential?: CredentialDescription; readonly problems: readonly string[] }> {
   try {
     const signers = await Signers.start({ config: withOnly(name, config), launcher: new Launcher(), trust, log });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inCommandWords } from '../../src/cli/command-words.ts';
+import { AppError } from '../../src/errors/app-error.ts';
 import { warning } from '../../src/errors/warning.ts';
 
 test('warnings of packaging name no fields of requests', () => {
@@ -9,4 +10,21 @@ test('warnings of packaging name no fields of requests', () => {
   const kinds = warning('AUXILIARY_RENDITIONS_LEFT_OUT', { kinds: ['pictures'] });
   assert.equal(inCommandWords(leftOut.message), 'The audio of "a.mp4" was left out: a larger rendition has the same.');
   assert.match(inCommandWords(kinds.message), /do not have\.$/);
+});
+
+test('problems ask for nothing that only callers and operators of a service can do', () => {
+  const messages = [
+    new AppError('SEGMENTS_NEED_PACKAGING', { segment: 'a.ts' }),
+    new AppError('SOURCE_NOT_FOUND', { path: 'https://example.com/a' }),
+    new AppError('FORMAT_UNKNOWN', { name: 'a', startsLike: null, containers: 'MP4', operation: 'verify' }),
+    new AppError('OUTPUT_TAKEN', { path: 'a' }),
+    new AppError('OUTPUT_FAILED', { path: 'a', problem: 'x' }),
+    new AppError('OUTPUT_DISK_FULL', { path: 'a', neededBytes: 1, freeBytes: 0, reservedBytes: 0 }),
+    new AppError('OUTPUT_EXCEEDS_DISK', { path: 'a', neededBytes: 2, totalBytes: 1 }),
+    new AppError('SOURCE_NOT_PERMITTED', { path: 'a' }),
+    new AppError('TIME_STAMP_UNAVAILABLE', { problems: ['x'] }),
+    new AppError('FOLDER_UNUSABLE', { key: '--output', folder: 'a', problem: 'the service has no permission' }),
+  ].map(({ message }) => inCommandWords(message));
+  for (const message of messages)
+    assert.doesNotMatch(message, /service|operator|request|package-and|output\.\w|params|"url"/, message);
 });

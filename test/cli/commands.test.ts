@@ -78,10 +78,12 @@ describe('the program attestream', { concurrency: 2 }, () => {
     writeFileSync(place.path('junk.mp3'), 'no music');
     cpSync(place.path('evening-light.mp4'), place.path('film.mp3'));
     const { stderr } = await place.run('sign', 'notes.mkv', 'junk.mp3', 'film.mp3');
-    assert.match(stderr, /notes\.mkv: .*Use --sidecar/);
+    assert.match(stderr, /notes\.mkv: .*Use attestream sign --sidecar/);
     assert.match(stderr, /junk\.mp3: .*none of the containers/);
     assert.match(stderr, /film\.mp3: .*holds a video track/);
     assert.doesNotMatch(stderr, /endpoint|params/);
+    const [entry] = entriesIn((await place.run('sign', 'notes.mkv', '--json')).stdout);
+    assert.match(entry?.error ?? '', /Use attestream sign --sidecar/);
     const unknown = await place.run('sign', '--ouput', 'out', 'four-notes.mp3');
     assert.match(unknown.stderr, /--output\?\)\n.*--help/);
   });
@@ -99,6 +101,7 @@ describe('the program attestream', { concurrency: 2 }, () => {
     );
     const signed = await place.run('sign', 'films', '--recursive', '--output', 'out', '--json');
     assert.equal(signed.code, 0, signed.stderr);
+    assert.match(signed.stderr, /^2 entries of folders were left out, the first of them films\/link\.mp3: /m);
     assert.deepEqual(
       entriesIn(signed.stdout).map(({ input_path, output_path }) => [input_path, output_path]),
       [['films/deep/a.mp4', place.path('out/a_c2pa.mp4')]],
@@ -167,6 +170,14 @@ describe('the program attestream', { concurrency: 2 }, () => {
     assert.equal((await end).code, 130);
   });
 
+  test('names the sidecar that a verdict rests on, which may be that of another file', async () => {
+    const place = new Workplace();
+    const sidecar = await place.run('sign', 'four-notes.mp3', '--sidecar');
+    assert.equal(sidecar.code, 0, sidecar.stderr);
+    const verified = await place.run('verify', 'four-notes.mp3');
+    assert.match(verified.stdout, /manifest is in the sidecar four-notes\.c2pa/);
+  });
+
   test('tells without doing anything what it would do', async () => {
     const place = new Workplace();
     const { code, stdout } = await place.run('sign', 'four-notes.mp3', '--dry-run');
@@ -181,7 +192,17 @@ describe('the program attestream', { concurrency: 2 }, () => {
   const misuses: readonly (readonly [string, readonly string[], RegExp])[] = [
     ['an unknown command', ['sing', 'a.mp4'], /Did you mean sign\?/],
     ['an unknown option', ['verify', '--reprot', 'x', 'a.mp4'], /Did you mean --report\?/],
-    ['a certificate without its key', ['sign', 'four-notes.mp3', '--certificate', 'a.pem'], /set together/],
+    [
+      'a certificate without its key',
+      ['sign', 'four-notes.mp3', '--certificate', 'a.pem'],
+      /- --certificate: .*together/,
+    ],
+    ['an authority that is none', ['sign', 'four-notes.mp3', '--tsa', 'x'], /- --tsa: /],
+    ['an address for outputs', ['sign', 'four-notes.mp3', '--output', 's3://bucket/x'], /--output.*not an address/],
+    ['an address for packages', ['package', 'publication', '--output', 'https://example.com'], /not an address/],
+    ['an address for what is watched', ['watch', '.', '--output', 'S3://bucket/x'], /not an address/],
+    ['an address for a report', ['verify', 'four-notes.mp3', '--report', 's3://bucket/x'], /not an address/],
+    ['a key that nothing is signed with', ['package', 'publication', '--key', 'k.pem'], /--key needs --sign/],
     ['assertions that are no list', ['sign', 'four-notes.mp3', '--assertions', 'four-notes.mp3'], /four-notes\.mp3/],
     [
       'an unknown source type',
@@ -205,6 +226,7 @@ interface Entry {
   readonly input_path: string;
   readonly status: string;
   readonly output_path?: string;
+  readonly error?: string;
   readonly error_details?: { readonly reason: string };
 }
 

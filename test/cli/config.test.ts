@@ -62,6 +62,8 @@ describe('attestream config', () => {
     assert.equal(nearestKey('signin'), 'signing');
     assert.equal(nearestKey('jobs.base_dir'), 'output_sinks.local.base_dir');
     assert.equal(nearestKey('something.else'), null);
+    assert.equal(nearestKey('server.port'), null);
+    assert.equal(nearestKey('server.prt'), null);
   });
 
   test('checks a file as the start does', async () => {

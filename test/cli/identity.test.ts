@@ -92,6 +92,24 @@ describe('attestream identity check', () => {
     );
   });
 
+  test('signs once with a pair, and installs none that readers refuse', async () => {
+    const cwd = temporaryFolder();
+    const { documentSigning, c2paClaimSigning } = EXTENDED_KEY_USAGE;
+    const leaf = { extendedKeyUsages: [documentSigning, c2paClaimSigning], ocsp: 'http://ocsp.example.com' };
+    const { certificatePath, privateKeyPath } = writeIdentity(cwd, await testIdentity({ leaf }));
+    const files = ['--certificate', certificatePath, '--key', privateKeyPath];
+    const env = {
+      SERVICE__SIGNING__CERTIFICATE_PATH: join(cwd, 'installed.pem'),
+      SERVICE__SIGNING__PRIVATE_KEY_PATH: join(cwd, 'installed.key'),
+    };
+    for (const command of ['check', 'install']) {
+      const { code, stdout } = await attestream(['identity', command, ...files], { cwd, env });
+      assert.equal(code, 2, stdout);
+      assert.match(stdout, /failed {3}.*reader refuses what it signs/);
+    }
+    assert.equal(existsSync(join(cwd, 'installed.pem')), false);
+  });
+
   test('asks for both files', async () => {
     const { code, stderr } = await attestream(['identity', 'check', '--key', 'key.pem'], { cwd: temporaryFolder() });
     assert.equal(code, 2);

@@ -32,7 +32,7 @@ export function addIdentityCommand(program: Command): void {
     .action(request);
   filesOf(identity.command('check'))
     .description(
-      'Checks a certificate chain and its key against the certificate profile of C2PA, or signs once with an identity.',
+      'Checks a certificate chain and its key, or an identity, against the certificate profile of C2PA, and signs once with it.',
     )
     .action(check);
   filesOf(identity.command('install'))
@@ -147,7 +147,7 @@ async function check(options: PairOptions, command: Command): Promise<void> {
     );
   }
   const isFit = await report(
-    given === null ? startOf(identity, config) : filesCheckOf(identity, given),
+    given === null ? startOf(identity, config) : filesCheckOf(identity, given, config),
     config,
     options,
   );
@@ -168,7 +168,8 @@ async function install(options: PairOptions, command: Command): Promise<void> {
         : `The key of the identity ${identity.name} is in no file (${signer.type}). Replace ${certificate} by the new certificate.`,
     );
   }
-  if (!(await report(filesCheckOf(identity, given), config, options))) return command.error('Nothing was installed.');
+  if (!(await report(filesCheckOf(identity, given, config), config, options)))
+    return command.error('Nothing was installed.');
   const { installIdentityFiles } = await import('#provenance/identity-files.ts');
   const key = signer.private_key_path;
   try {
@@ -200,8 +201,12 @@ type CredentialCheck = (
   log: Log,
 ) => Promise<{ readonly credential?: CredentialDescription; readonly problems: readonly string[] }>;
 
-/** Checks files with the passphrase and the algorithm of an identity. */
-function filesCheckOf({ name, algorithm, signer }: IdentitySettings, given: IdentityFiles): CredentialCheck {
+/** Checks files with the passphrase and the algorithm of an identity, and signs once with them. */
+function filesCheckOf(
+  { name, algorithm, signer }: IdentitySettings,
+  given: IdentityFiles,
+  config: Config,
+): CredentialCheck {
   const { certificatePath, privateKeyPath } = given;
   const own = signer.type === 'pem' ? signer : { type: 'pem' as const };
   return async (trust, log) => {
@@ -211,7 +216,7 @@ function filesCheckOf({ name, algorithm, signer }: IdentitySettings, given: Iden
       ...(algorithm && { algorithm }),
       signer: { ...own, private_key_path: privateKeyPath },
     };
-    return await checkIdentityFiles(settings, name, trust, log);
+    return await checkIdentityFiles(settings, name, { config, trust, log });
   };
 }
 

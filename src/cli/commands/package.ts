@@ -2,7 +2,13 @@ import { basename, dirname, resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { FoundInput } from '../find-inputs.ts';
 import type { PlannedInput } from '../run-inputs.ts';
-import { addIdentityOptions, addRunOptions, type IdentityOptions, type RunOptions } from '../run-options.ts';
+import {
+  addIdentityOptions,
+  addRunOptions,
+  type IdentityOptions,
+  outputOption,
+  type RunOptions,
+} from '../run-options.ts';
 
 interface PackageOptions extends RunOptions, IdentityOptions {
   readonly output?: string;
@@ -14,20 +20,21 @@ export function addPackageCommand(program: Command): void {
     .command('package')
     .description('Packages films as HLS and DASH.')
     .argument('<paths...>', 'folders, each with the files of one film; - for paths on standard input, one a line')
-    .option('--output <folder>', 'folder of the outputs; beside the inputs by default')
+    .addOption(outputOption('folder of the outputs; beside the inputs by default'))
     .option('--sign', 'sign the publication');
   addRunOptions(addIdentityOptions(command)).action(packagePaths);
 }
 
-async function packagePaths(given: string[], options: PackageOptions): Promise<void> {
+async function packagePaths(given: string[], options: PackageOptions, command: Command): Promise<void> {
+  const ofSignature = (['certificate', 'key', 'tsa', 'identity'] as const).find((name) => options[name] !== undefined);
+  if (ofSignature !== undefined && !options.sign) return command.error(`--${ofSignature} needs --sign.`);
   const [{ namedPaths }, { runInputs }, { loadCommandConfig }, { AppError }] = await Promise.all([
     import('../find-inputs.ts'),
     import('../run-inputs.ts'),
     import('../run-options.ts'),
     import('#errors/app-error.ts'),
   ]);
-  const { sign = false } = options;
-  const output = options.output === undefined ? undefined : resolve(options.output);
+  const { sign = false, output } = options;
   const operation = sign ? 'c2pa-package' : 'package';
 
   async function plan({ path, kind }: FoundInput): Promise<PlannedInput> {

@@ -6,7 +6,13 @@ import { AppError } from '#errors/app-error.ts';
 import { problemOf } from '#errors/system-problem.ts';
 import type { FoundInput } from '../find-inputs.ts';
 import type { PlannedInput } from '../run-inputs.ts';
-import { addIdentityOptions, addRunOptions, type IdentityOptions, type RunOptions } from '../run-options.ts';
+import {
+  addIdentityOptions,
+  addRunOptions,
+  type IdentityOptions,
+  outputOption,
+  type RunOptions,
+} from '../run-options.ts';
 
 interface SignOptions extends RunOptions, IdentityOptions {
   readonly output?: string;
@@ -22,7 +28,7 @@ export function addSignCommand(program: Command): void {
     .command('sign')
     .description('Signs files, and publications (folders of playlists).')
     .argument('<paths...>', 'files and folders, and addresses with --output; - for paths on standard input, one a line')
-    .option('--output <folder>', 'folder of the outputs; beside the inputs by default')
+    .addOption(outputOption('folder of the outputs; beside the inputs by default'))
     .option('--recursive', 'sign each media file and publication in folders')
     .option('--sidecar', 'write the manifest alone, as <name>.c2pa')
     .option('--parent <file>', 'file or address that the inputs were made from')
@@ -40,8 +46,7 @@ async function sign(given: string[], options: SignOptions): Promise<void> {
       import('../run-inputs.ts'),
       import('../run-options.ts'),
     ]);
-  const { sidecar = false, parent } = options;
-  const output = options.output === undefined ? undefined : resolve(options.output);
+  const { sidecar = false, parent, output } = options;
   const signing = {
     ...(options.assertions !== undefined && { assertions: await listIn(options.assertions) }),
     ...(options.actions !== undefined && { actions: await listIn(options.actions) }),

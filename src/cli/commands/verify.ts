@@ -1,13 +1,10 @@
-import { randomUUID } from 'node:crypto';
-import { closeSync, existsSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { JobResultEntry } from '#contract/job.ts';
 import type { ApiInputRef } from '#contract/request.ts';
-import { AppError } from '#errors/app-error.ts';
-import { problemOf } from '#errors/system-problem.ts';
+import { stemOf } from '#outputs/output-path.ts';
 import type { FoundInput } from '../find-inputs.ts';
-import { addRunOptions, type RunOptions } from '../run-options.ts';
+import { addRunOptions, localPath, type RunOptions } from '../run-options.ts';
 
 interface VerifyOptions extends RunOptions {
   readonly report?: string;
@@ -21,7 +18,7 @@ export function addVerifyCommand(program: Command): void {
     .description('Verifies files and publications, also at http(s):// and s3:// addresses.')
     .argument('<paths...>', 'files, folders and addresses; - for paths on standard input, one a line')
     .option('--recursive', 'verify each media file and publication in folders')
-    .option('--report <file>', 'write detailed reports to a file, a JSON list')
+    .option('--report <file>', 'write detailed reports to a file, a JSON list', localPath)
     .option('--rubrics <folder>', 'evaluate the rubrics in a folder')
     .option('--trust <file>', 'trust list, PEM; may be repeated', collect);
   addRunOptions(command).action(verify);
@@ -32,10 +29,11 @@ function collect(file: string, others: readonly string[] = []): readonly string[
 }
 
 async function verify(given: string[], options: VerifyOptions): Promise<void> {
-  const [{ namedPaths }, { runInputs }, { loadCommandConfig }] = await Promise.all([
+  const [{ namedPaths }, { runInputs }, { loadCommandConfig }, { ReportFile }] = await Promise.all([
     import('../find-inputs.ts'),
     import('../run-inputs.ts'),
     import('../run-options.ts'),
+    import('../report-file.ts'),
   ]);
   const paths = await namedPaths(given);
   const { config, configFile } = await loadCommandConfig(options);
@@ -84,55 +82,12 @@ function referenceTo({ path, kind }: FoundInput): ApiInputRef {
   return { type: 'remote_folder_url', url: isS3(path) ? path.replace(/[^/]*$/, '') : path };
 }
 
-function describe(path: string, { verification }: JobResultEntry): string {
+function describe(path: string, { input_name: name, verification }: JobResultEntry): string {
   if (verification === undefined) return path;
-  const { state, summary, rubrics = [] } = verification;
+  const { state, summary, manifest_from: from, rubrics = [] } = verification;
   const ofRubrics = rubrics.map(({ rubric, counts }) => {
     return `\n  ${rubric}: ${counts.true} true, ${counts.false} false, ${counts.warn} warn, ${counts.error} error`;
   });
-  return `${path}: ${state}. ${summary}${ofRubrics.join('')}`;
-}
-
-/** A JSON list of results, which appears under its name when it is complete. */
-class ReportFile {
-  readonly #path: string;
-  readonly #staged: string;
-  readonly #file: number;
-  #isEmpty = true;
-  #isOpen = true;
-
-  private constructor(path: string, staged: string, file: number) {
-    this.#path = path;
-    this.#staged = staged;
-    this.#file = file;
-  }
-
-  /** Throws `OUTPUT_EXISTS` or `OUTPUT_FAILED`. */
-  static create(given: string, replaces: boolean): ReportFile {
-    const path = resolve(given);
-    if (!replaces && existsSync(path)) throw new AppError('OUTPUT_EXISTS', { path: given });
-    const staged = join(dirname(path), `.attestream-${randomUUID()}`);
-    try {
-      return new ReportFile(path, staged, openSync(staged, 'wx'));
-    } catch (cause) {
-      throw new AppError('OUTPUT_FAILED', { path: given, problem: problemOf(cause) }, { cause });
-    }
-  }
-
-  add(entry: object): void {
-    writeSync(this.#file, `${this.#isEmpty ? '[\n' : ',\n'}${JSON.stringify(entry)}`);
-    this.#isEmpty = false;
-  }
-
-  commit(): void {
-    writeSync(this.#file, this.#isEmpty ? '[]\n' : '\n]\n');
-    renameSync(this.#staged, this.#path);
-  }
-
-  /** Removes what was not committed. */
-  discard(): void {
-    if (this.#isOpen) closeSync(this.#file);
-    this.#isOpen = false;
-    rmSync(this.#staged, { force: true });
-  }
+  const sidecar = from === 'sidecar' ? ` The manifest is in the sidecar ${stemOf(name ?? '')}.c2pa.` : '';
+  return `${path}: ${state}. ${summary}${sidecar}${ofRubrics.join('')}`;
 }

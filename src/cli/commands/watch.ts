@@ -1,9 +1,14 @@
-import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { isSystemError, problemOf } from '#errors/system-problem.ts';
 import { EXIT } from '../exit-codes.ts';
-import { addIdentityOptions, type IdentityOptions, type RunOptions, wholeNumber } from '../run-options.ts';
+import {
+  addIdentityOptions,
+  type IdentityOptions,
+  outputOption,
+  type RunOptions,
+  wholeNumber,
+} from '../run-options.ts';
 
 type WatchOptions = Pick<RunOptions, 'config' | 'json' | 'quiet' | 'force' | 'parallel'> &
   IdentityOptions & { readonly output: string };
@@ -13,7 +18,7 @@ export function addWatchCommand(program: Command): void {
     .command('watch')
     .description('Signs what appears in a folder and has lain still for 5 s, until Ctrl-C.')
     .argument('<folder>', 'folder; what is done in it moves to its folders done and failed')
-    .requiredOption('--output <folder>', 'folder of the outputs')
+    .addOption(outputOption('folder of the outputs (required)').makeOptionMandatory())
     .option('--config <file>', 'configuration file')
     .option('--parallel <n>', 'inputs that run at once; the number of cores by default', wholeNumber)
     .option('--force', 'replace outputs that exist')
@@ -35,7 +40,7 @@ async function watch(folder: string, options: WatchOptions, command: Command): P
   const settings = await loadCommandConfig(options, options);
   const { signal } = new Interruption();
   try {
-    const watched = await WatchedFolder.open(folder, resolve(options.output), options.force ?? false);
+    const watched = await WatchedFolder.open(folder, options.output, options.force ?? false);
     const signing = new SigningWatch({ watched, options, settings, signal });
     try {
       await signing.recover();

@@ -243,10 +243,10 @@ export const configErrors = {
     'INTERNAL_ERROR',
     ({ file, line, column, problem }) => `${file}, line ${line}, column ${column}: ${problem}. Correct it there.`,
   ),
-  CONFIG_FILE_UNREADABLE: entry<{ file: string; problem: string; named: boolean }>(
+  CONFIG_FILE_UNREADABLE: entry<{ file: string; problem: string }>(
     'INTERNAL_ERROR',
-    ({ file, problem, named }) =>
-      `The configuration file ${file}${named ? ', named by SERVICE_CONFIG_PATH,' : ''} cannot be read: ${problem}. Correct the path or the permissions.`,
+    ({ file, problem }) =>
+      `The configuration file ${file} cannot be read: ${problem}. Correct the path or the permissions.`,
   ),
   LOG_LEVEL_UNKNOWN: entry<{ levels: readonly string[] }>(
     'INTERNAL_ERROR',
@@ -255,7 +255,7 @@ export const configErrors = {
   FOLDER_UNUSABLE: entry<{ key: string; folder: string; problem: string }>(
     'INTERNAL_ERROR',
     ({ key, folder, problem }) =>
-      `The folder ${folder} cannot be used: ${problem}. Let the user of the service own it, or set ${key} to another.`,
+      `The folder ${folder} cannot be used: ${problem}. Correct that, or set ${key} to another.`,
   ),
   SANDBOX_UNAVAILABLE: entry<{ problem: string; remedy: string }>(
     'INTERNAL_ERROR',
