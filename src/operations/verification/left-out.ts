@@ -2,9 +2,10 @@ import { z } from 'zod';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { isWholeProof } from '#bytes/merkle-tree.ts';
 import type { Verification } from '#contract/verification.ts';
-import type { ManifestElement, MediaLayout, StrayBox } from '#formats/format-handler.ts';
+import type { ByteRange, ManifestElement, MediaLayout, StrayBox } from '#formats/format-handler.ts';
 import type { MerkleBox } from '#formats/isobmff-boxes.ts';
 import { linksToOtherFiles } from '#formats/matroska-links.ts';
+import type { PictureManifest } from '#formats/picture-manifest.ts';
 import { beginsWithText } from '#formats/text-beginning.ts';
 import { MAX_STORE_BYTES } from '#provenance/chain-limits.ts';
 import { decodeCbor, onlyCbor, onlyChild } from '#provenance/jumbf.ts';
@@ -90,6 +91,8 @@ interface AcceptedFile {
   readonly source: ByteSource;
   /** Null where the container cannot be read here. */
   readonly layout: MediaLayout | null;
+  /** Null for what is no picture, or one whose container cannot be read here. */
+  readonly picture: PictureManifest | null;
   /** Null where its bytes are not known here. */
   readonly store: Uint8Array | null;
   readonly report: ManifestReport;
@@ -105,8 +108,10 @@ export async function findLeftOut(file: AcceptedFile, signal: AbortSignal): Prom
   const binding = bindingOf(file.store, file.report.active_manifest);
   const inHeaders = file.isSidecar ? null : findInHeaders(file.store, file.report);
   if (inHeaders !== null) return inHeaders;
-  const problem = await problemOf(binding, file, signal);
-  if (problem === null) return findExtra(binding, file.layout) ?? (await findNamedFiles(file, signal));
+  const { picture } = file;
+  const problem = picture === null ? await problemOf(binding, file, signal) : problemOfPicture(binding, picture);
+  const layout = picture === null ? file.layout : { elements: [{ ...picture, content: null }] };
+  if (problem === null) return findExtra(binding, layout) ?? (await findNamedFiles(file, signal));
   return { code: mismatchOf(binding), kind: 'failure', explanation: problem };
 }
 
@@ -157,6 +162,16 @@ async function problemOf(binding: Binding | null, file: AcceptedFile, signal: Ab
   return null;
 }
 
+/** Does the same for a picture. */
+function problemOfPicture(binding: Binding | null, picture: PictureManifest): string | null {
+  const store = parseManifestStore(picture.store);
+  if (store === undefined || picture.store.subarray(store.whole.length).some((byte) => byte !== 0))
+    return 'Beside the manifest, its segments or chunk hold other bytes.';
+  const ranges = binding?.by === 'ranges' ? binding.exclusions.filter((range) => overlaps(picture, range)) : [];
+  if (ranges.every((range) => holds(picture, range))) return null;
+  return 'Beside the manifest, the binding leaves out other bytes.';
+}
+
 /** Tells whether Merkle boxes stand each at a place of its own in a map of the manifest, with the proof that this place needs. */
 function haveMaps(merkleBoxes: readonly MerkleBox[], binding: Binding | null): boolean {
   if (merkleBoxes.length === 0) return true;
@@ -192,7 +207,7 @@ async function holdsStoreAlone(
 }
 
 /** Tells whether a range lies in an element: even zeros beside it are read where others were, and what follows elsewhere. */
-function holds({ offset, length }: ManifestElement, { start, length: rangeLength }: ByteExclusion): boolean {
+function holds({ offset, length }: ByteRange, { start, length: rangeLength }: ByteExclusion): boolean {
   return offset <= start && start + rangeLength <= offset + length;
 }
 
@@ -216,7 +231,10 @@ const HARMLESS_BOXES = /^\/(?:ftyp|mfra|free|skip)$/;
  * boxes that it leaves out; where it cannot be read, it may leave out all of these. `layout` is null where the file is not
  * known.
  */
-export function findExtra(binding: Binding | null, layout: MediaLayout | null): LeftOut | null {
+export function findExtra(
+  binding: Binding | null,
+  layout: Pick<MediaLayout, 'elements' | 'strayMedia'> | null,
+): LeftOut | null {
   if (binding?.by === 'ranges') {
     const isExtra = binding.exclusions.some(
       (range) => range.length > 0 && !layout?.elements.some((each) => overlaps(each, range)),
@@ -240,7 +258,7 @@ export function findExtra(binding: Binding | null, layout: MediaLayout | null): 
   return hidesMedia ? { code, kind: 'informational' } : null;
 }
 
-function overlaps({ offset, length }: ManifestElement, range: ByteExclusion): boolean {
+function overlaps({ offset, length }: ByteRange, range: ByteExclusion): boolean {
   return offset < range.start + range.length && range.start < offset + length;
 }
 

@@ -9,6 +9,7 @@ import { type Warning, warning } from '#errors/warning.ts';
 import { HEAD_SIZE_BYTES, type MediaLayout } from '#formats/format-handler.ts';
 import { formatUnknown, recogniseFormat } from '#formats/formats.ts';
 import { linkWarnings } from '#formats/matroska-links.ts';
+import { readPictureManifest } from '#formats/picture-manifest.ts';
 import { unsupportedMediaType } from '#formats/unsupported-containers.ts';
 import { stemOf } from '#outputs/output-path.ts';
 import { MAX_STORE_BYTES, refuseCostlyChain } from '#provenance/chain-limits.ts';
@@ -149,7 +150,10 @@ async function readAsset(
   if (hasNone && sidecar === null) return withoutManifest(problem);
   if (sidecar === null && layout?.elements.some(({ content }) => content === null)) return unreadable(NO_STORE);
   const pinned = await pinnedCopyOf(source, scratch, signal);
-  const store = sidecar ?? (await embeddedStore(pinned, layout, signal));
+  const picture =
+    layout === null && sidecar === null ? await readPictureManifest(mediaType, pinned, MAX_STORE_BYTES, signal) : null;
+  if (picture === 'scattered') return unreadable(NO_STORE);
+  const store = sidecar ?? picture?.store ?? (await embeddedStore(pinned, layout, signal));
   const otherwise = store === null ? null : refuseStore(source.name, store);
   if (otherwise !== null) return unreadable(otherwise);
   const asset = {
@@ -164,10 +168,13 @@ async function readAsset(
   const first = store === null ? await readUnknownSigner(lists, read) : await read(lists.pem);
   if (first === 'none' && layout !== null && sidecar === null) return unreadable(NO_STORE);
   const label = first === 'none' || 'problem' in first ? undefined : first.active_manifest;
-  const isUnread = sidecar === null && (store === null || bindingOf(store, label) === null);
+  const isUnread = sidecar === null && (layout === null || store === null || bindingOf(store, label) === null);
   const reading = isUnread ? await readTwice(first, asset, lists, context) : first;
   const leftOut = isAccepted(reading)
-    ? await findLeftOut({ source: pinned, layout, store, report: reading, isSidecar: sidecar !== null }, signal)
+    ? await findLeftOut(
+        { source: pinned, layout, picture, store, report: reading, isSidecar: sidecar !== null },
+        signal,
+      )
     : null;
   await pinned.checkUnchanged?.(signal);
   if (layout === null && sidecar === null && !showsManifest(reading)) {
