@@ -15,6 +15,7 @@ import {
   type SignedFile,
   shortened,
   withHeaders,
+  withOtherManifest,
 } from '../support/verification/file-forgeries.ts';
 import { CONTAINERS, decoded, makeSigned, otherMedia, verdictOn } from '../support/verification/forged-files.ts';
 
@@ -82,6 +83,16 @@ describe('a file is invalid where other bytes stand in what its hash leaves out 
       assert.equal(await stateOf('film.avi', bytes), 'invalid');
     });
   }
+
+  test('also beside a sidecar, for which no reader looks into the element, in AVI', async () => {
+    const file = await makeSigned('film.avi', folder);
+    const bytes = withOtherManifest(file, otherMedia('film.avi', file));
+    assert.notEqual(decoded('film.avi', bytes, folder), decoded('film.avi', file.bytes, folder));
+    const stateBeside = async (film: Buffer) =>
+      (await verdictOn('film.avi', { 'film.avi': film, 'its.c2pa': file.store }, folder, 'its.c2pa')).state;
+    assert.equal(await stateBeside(file.bytes), 'valid');
+    assert.equal(await stateBeside(bytes), 'invalid');
+  });
 
   test('but not where what is signed looks like a chunk of media in AVI', async () => {
     // "01db", "6", and three zeros: 54 bytes of the second stream.

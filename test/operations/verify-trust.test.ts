@@ -6,6 +6,7 @@ import { Builder } from '@contentauth/c2pa-node';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { Verification } from '#contract/verification.ts';
 import { NO_MANIFEST, withTrustList } from '#operations/verification/describe-verdict.ts';
+import { summarize } from '#operations/verification/summarize.ts';
 import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate-profile.ts';
 import { pemOf } from '#provenance/identity/pem.ts';
 import { createFragmentReader } from '#provenance/official-reader.ts';
@@ -141,4 +142,19 @@ describe('the signer of a publication', async () => {
       assert.equal(verification.state, 'trusted');
     });
   }
+});
+
+test('a time-stamp by an authority on no list is told to prove nothing, and one by a listed authority needs no word', async () => {
+  const path = join(home, 'stamped.wav');
+  writeFiles(home, { 'stamped.wav': (await signWav(testAuthor())).bytes });
+  const { verification } = await verifyInput({ type: 'local_file_path', path }, home);
+  const [active] = verification.manifests;
+  assert(active !== undefined);
+  assert.match(verification.summary, /There is no time-stamp/);
+  const told = (trusted: boolean) => {
+    const time_stamp = { time: '2026-01-01T00:00:00Z', authority: 'Anybody', trusted };
+    return summarize({ ...verification, manifests: [{ ...active, time_stamp }] });
+  };
+  assert.match(told(false), /The authority of its time-stamp is on no trust list .*, so that its time is not proven\./);
+  assert.doesNotMatch(told(true), /time-stamp/);
 });

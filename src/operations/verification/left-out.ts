@@ -188,7 +188,7 @@ function haveMaps(merkleBoxes: readonly MerkleBox[], binding: Binding | null): b
 /** Tells whether an element holds a manifest store that can be read in one way, then zeros, and nothing that plays. */
 async function holdsStoreAlone(
   { content, ...element }: ManifestElement,
-  { source, layout, report }: AcceptedFile,
+  { source, layout, report, store: verified, isSidecar }: AcceptedFile,
   signal: AbortSignal,
 ): Promise<boolean> {
   if (content === null) return false;
@@ -197,6 +197,9 @@ async function holdsStoreAlone(
   if (store === undefined) return false;
   if (await layout?.leadsInto?.(element, source, signal)) return false;
   const { holdsMedia } = layout ?? {};
+  // Where players search the element, it holds the store of the sidecar: no reader has verified another one.
+  const ofSidecar = isSidecar && holdsMedia !== undefined && verified !== null ? parseManifestStore(verified) : store;
+  if (ofSidecar === undefined || !store.whole.equals(ofSidecar.whole)) return false;
   // Signed bytes may look like media by chance: a manifest's label is random, and so are hashes.
   if (
     holdsMedia !== undefined &&

@@ -198,6 +198,11 @@ function missingProofs({ codes, manifests: [active] }: Omit<Verification, 'summa
   ];
   return [
     ...(missing.length > 0 ? [` There is ${missing.join(' and ')}.`] : []),
+    ...(active?.time_stamp?.trusted === false
+      ? [
+          ` The authority of its time-stamp is on no trust list that this service knows, so that its time is not proven.`,
+        ]
+      : []),
     ...(problem !== undefined ? [` The revocation data cannot be used: ${problem}.`] : []),
     ...(status === 'unknown' ? [' The authority of its certificate does not know whether it is revoked.'] : []),
   ].join('');

@@ -221,17 +221,33 @@ const inStore =
 /** Puts boxes into the manifest, behind or before its own, and shortens the padding for them. */
 const inManifest =
   (boxesOf: (media: Buffer) => readonly Buffer[], isBefore = false): Maker =>
-  (file, media, roomBytes) => {
+  (file, media, wanted) => {
+    // The boxes themselves take some 100 bytes.
+    const roomBytes = Math.max(wanted, 200);
     const { content } = itemAt(boxesIn(shortened(file.store, roomBytes)), 0);
     const boxes = boxesIn(content).map(({ type, content: bytes }) => boxOf(type, bytes));
     const active = itemAt(boxesIn(itemAt(boxes, boxes.length - 1)), 0);
     const [description, ...parts] = boxesIn(active.content).map(({ type, content: bytes }) => boxOf(type, bytes));
-    const added = boxesOf(cut(file, media, roomBytes - 100));
+    const added = boxesOf(cut(file, media, roomBytes - 120));
     const all = isBefore ? [...added, ...parts] : [...parts, ...added];
     const manifest = boxOf('jumb', Buffer.concat([description as Buffer, ...all]));
     const store = boxOf('jumb', Buffer.concat([...boxes.slice(0, -1), manifest]));
     return filled(file, elementOf(file, Buffer.concat([store, Buffer.alloc(file.store.length - store.length)])));
   };
+
+/** Puts another manifest of the same label into the element, whose only assertion is media. */
+export function withOtherManifest(file: SignedFile, media: Buffer): Buffer {
+  const boxes = boxesIn(itemAt(boxesIn(file.store), 0).content).map(({ type, content: bytes }) => boxOf(type, bytes));
+  const manifest = itemAt(boxesIn(itemAt(boxes, boxes.length - 1)), 0);
+  const [description] = boxesIn(manifest.content).map(({ type, content: bytes }) => boxOf(type, bytes));
+  const parts = [
+    typedSuperbox('c2as', 'c2pa.assertions', superbox('x', boxOf('free', cut(file, media, file.store.length - 1000)))),
+    ...[superbox('c2pa.claim.v2'), superbox('c2pa.signature')],
+  ];
+  const other = boxOf('jumb', Buffer.concat([description as Buffer, ...parts]));
+  const store = boxOf('jumb', Buffer.concat([itemAt(boxes, 0), other]));
+  return filled(file, elementOf(file, Buffer.concat([store, Buffer.alloc(file.store.length - store.length)])));
+}
 
 /** Ways of adding parts to a manifest that readers pass over, because they find their own by type or by label. */
 const manifestParts: Readonly<Record<string, Maker>> = {
