@@ -106,7 +106,8 @@ interface AcceptedFile {
 export async function findLeftOut(file: AcceptedFile, signal: AbortSignal): Promise<LeftOut | null> {
   if (file.store === null) return await findNamedFiles(file, signal);
   const binding = bindingOf(file.store, file.report.active_manifest);
-  const inHeaders = file.isSidecar ? null : findInHeaders(file.store, file.report);
+  // Nothing is shown of what stands in the headers of a picture's signature.
+  const inHeaders = file.isSidecar || file.picture !== null ? null : findInHeaders(file.store, file.report);
   if (inHeaders !== null) return inHeaders;
   const { picture } = file;
   const problem = picture === null ? await problemOf(binding, file, signal) : problemOfPicture(binding, picture);
