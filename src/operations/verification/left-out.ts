@@ -2,9 +2,10 @@ import { z } from 'zod';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { isWholeProof } from '#bytes/merkle-tree.ts';
 import type { Verification } from '#contract/verification.ts';
-import type { ManifestElement, MediaLayout, StrayBox } from '#formats/format-handler.ts';
+import type { ByteRange, ManifestElement, MediaLayout, StrayBox } from '#formats/format-handler.ts';
 import type { MerkleBox } from '#formats/isobmff-boxes.ts';
 import { linksToOtherFiles } from '#formats/matroska-links.ts';
+import type { PictureManifest } from '#formats/picture-manifest.ts';
 import { beginsWithText } from '#formats/text-beginning.ts';
 import { MAX_STORE_BYTES } from '#provenance/chain-limits.ts';
 import { decodeCbor, onlyCbor, onlyChild } from '#provenance/jumbf.ts';
@@ -90,6 +91,8 @@ interface AcceptedFile {
   readonly source: ByteSource;
   /** Null where the container cannot be read here. */
   readonly layout: MediaLayout | null;
+  /** The embedded manifest of a picture; null for anything else. */
+  readonly picture: PictureManifest | null;
   /** Null where its bytes are not known here. */
   readonly store: Uint8Array | null;
   readonly report: ManifestReport;
@@ -101,12 +104,13 @@ interface AcceptedFile {
  * A binding of an embedded manifest that cannot be read here is left to the readers.
  */
 export async function findLeftOut(file: AcceptedFile, signal: AbortSignal): Promise<LeftOut | null> {
-  if (file.store === null) return await findNamedFiles(file, signal);
-  const binding = bindingOf(file.store, file.report.active_manifest);
-  const inHeaders = file.isSidecar ? null : findInHeaders(file.store, file.report);
+  const { layout, picture, store, report, isSidecar } = file;
+  if (store === null && picture === null) return await findNamedFiles(file, signal);
+  const binding = store === null ? null : bindingOf(store, report.active_manifest);
+  const inHeaders = store === null || isSidecar ? null : findInHeaders(store, report);
   if (inHeaders !== null) return inHeaders;
   const problem = await problemOf(binding, file, signal);
-  if (problem === null) return findExtra(binding, file.layout) ?? (await findNamedFiles(file, signal));
+  if (problem === null) return findExtra(binding, picture ?? layout) ?? (await findNamedFiles(file, signal));
   return { code: mismatchOf(binding), kind: 'failure', explanation: problem };
 }
 
@@ -136,18 +140,18 @@ async function findNamedFiles(
 
 /** Returns why what a binding leaves out is not its manifest alone, as a sentence; null where it is. */
 async function problemOf(binding: Binding | null, file: AcceptedFile, signal: AbortSignal): Promise<string | null> {
-  const { layout, isSidecar } = file;
+  const { layout, picture, isSidecar } = file;
   if (binding === null && isSidecar) return 'The binding to the media cannot be read here.';
   const ranges = binding?.by === 'ranges' ? binding.exclusions.filter(({ length }) => length > 0) : null;
   if (isSidecar && ranges?.length === 0) return null;
   if (!haveMaps(layout?.merkleBoxes ?? [], binding))
     return 'The file has Merkle boxes that the manifest knows nothing of, or with more than their proof.';
-  const elements = layout?.elements ?? [];
-  for (const element of elements) {
-    if (!(await holdsStoreAlone(element, file, signal)))
-      return 'Beside the manifest, its box, chunk or frame holds other bytes.';
+  if (picture !== null && !isStoreAlone(file.store)) return OTHER_BYTES;
+  for (const element of layout?.elements ?? []) {
+    if (!(await holdsStoreAlone(element, file, signal))) return OTHER_BYTES;
   }
-  for (const range of layout === null && !isSidecar ? [] : (ranges ?? [])) {
+  const elements = (picture ?? layout)?.elements ?? [];
+  for (const range of ranges ?? []) {
     const element = elements.find((each) => overlaps(each, range));
     if (element === undefined && isSidecar)
       return 'The manifest leaves out a part of the file that is not for a manifest.';
@@ -155,6 +159,14 @@ async function problemOf(binding: Binding | null, file: AcceptedFile, signal: Ab
       return 'Beside the manifest, the binding leaves out other bytes.';
   }
   return null;
+}
+
+const OTHER_BYTES = 'Beside the manifest, its box, chunk or frame holds other bytes.';
+
+/** Tells whether bytes are a manifest store that can be read in one way, then zeros. */
+function isStoreAlone(bytes: Uint8Array | null): boolean {
+  const store = bytes === null ? undefined : parseManifestStore(bytes);
+  return store !== undefined && bytes?.subarray(store.whole.length).every((byte) => byte === 0) === true;
 }
 
 /** Tells whether Merkle boxes stand each at a place of its own in a map of the manifest, with the proof that this place needs. */
@@ -192,7 +204,7 @@ async function holdsStoreAlone(
 }
 
 /** Tells whether a range lies in an element: even zeros beside it are read where others were, and what follows elsewhere. */
-function holds({ offset, length }: ManifestElement, { start, length: rangeLength }: ByteExclusion): boolean {
+function holds({ offset, length }: ByteRange, { start, length: rangeLength }: ByteExclusion): boolean {
   return offset <= start && start + rangeLength <= offset + length;
 }
 
@@ -216,7 +228,10 @@ const HARMLESS_BOXES = /^\/(?:ftyp|mfra|free|skip)$/;
  * boxes that it leaves out; where it cannot be read, it may leave out all of these. `layout` is null where the file is not
  * known.
  */
-export function findExtra(binding: Binding | null, layout: MediaLayout | null): LeftOut | null {
+export function findExtra(
+  binding: Binding | null,
+  layout: (Pick<MediaLayout, 'strayMedia'> & { readonly elements: readonly ByteRange[] }) | null,
+): LeftOut | null {
   if (binding?.by === 'ranges') {
     const isExtra = binding.exclusions.some(
       (range) => range.length > 0 && !layout?.elements.some((each) => overlaps(each, range)),
@@ -240,7 +255,7 @@ export function findExtra(binding: Binding | null, layout: MediaLayout | null): 
   return hidesMedia ? { code, kind: 'informational' } : null;
 }
 
-function overlaps({ offset, length }: ManifestElement, range: ByteExclusion): boolean {
+function overlaps({ offset, length }: ByteRange, range: ByteExclusion): boolean {
   return offset < range.start + range.length && range.start < offset + length;
 }
 
