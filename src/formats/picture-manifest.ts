@@ -184,45 +184,34 @@ function unwrapGif(bytes: Buffer): Buffer {
 
 const C2PA_TAG = 52545;
 const TIFF_ENTRY_BYTES = 12;
+/** As in the official readers. */
+const MAX_TIFF_PAGES = 2000;
 
 /** Finds the value of the tag in the last page, else in the first one. The number of its bytes may be left out as well. */
 async function findInTiff(read: Read): Promise<PictureManifest | null> {
   const isBig = (await read(0, 2))?.toString('latin1') === 'MM';
-  const number = async (at: number, length: number): Promise<number | undefined> => {
+  const numberIn = (bytes: Buffer, at: number, length: number) =>
+    isBig ? bytes.readUIntBE(at, length) : bytes.readUIntLE(at, length);
+  const numberAt = async (at: number, length: number) => {
     const bytes = await read(at, length);
-    return isBig ? bytes?.readUIntBE(0, length) : bytes?.readUIntLE(0, length);
+    return bytes === null ? 0 : numberIn(bytes, 0, length);
   };
-  const pages: number[] = [];
-  for (let page = await number(4, 4); page; page = await nextPage(page, number)) {
-    if (pages.length === MAX_TIFF_PAGES || pages.includes(page)) return null;
-    pages.push(page);
+  const findInPage = async (page: number): Promise<PictureManifest | null> => {
+    const entries = await read(page + 2, (await numberAt(page, 2)) * TIFF_ENTRY_BYTES);
+    for (let at = 0; entries !== null && at < entries.length; at += TIFF_ENTRY_BYTES) {
+      if (numberIn(entries, at, 2) !== C2PA_TAG) continue;
+      const manifest = manifestAt(numberIn(entries, at + 8, 4), numberIn(entries, at + 4, 4), (bytes) => bytes);
+      return { ...manifest, elements: [...manifest.elements, { offset: page + 2 + at + 4, length: 4 }] };
+    }
+    return null;
+  };
+  const pages = new Set<number>();
+  for (let page = await numberAt(4, 4); page > 0; ) {
+    if (pages.size === MAX_TIFF_PAGES || pages.has(page)) return null;
+    pages.add(page);
+    page = await numberAt(page + 2 + (await numberAt(page, 2)) * TIFF_ENTRY_BYTES, 4);
   }
-  for (const page of [pages.at(-1), pages[0]]) {
-    const manifest = page === undefined ? null : await findInPage(page, number);
-    if (manifest !== null) return manifest;
-  }
-  return null;
-}
-
-/** As in the official readers. */
-const MAX_TIFF_PAGES = 2000;
-
-type ReadNumber = (at: number, length: number) => Promise<number | undefined>;
-
-async function nextPage(page: number, number: ReadNumber): Promise<number | undefined> {
-  const count = await number(page, 2);
-  return count === undefined ? undefined : await number(page + 2 + count * TIFF_ENTRY_BYTES, 4);
-}
-
-async function findInPage(page: number, number: ReadNumber): Promise<PictureManifest | null> {
-  const count = (await number(page, 2)) ?? 0;
-  for (let index = 0; index < count; index += 1) {
-    const entry = page + 2 + index * TIFF_ENTRY_BYTES;
-    if ((await number(entry, 2)) !== C2PA_TAG) continue;
-    const [length, offset] = [await number(entry + 4, 4), await number(entry + 8, 4)];
-    if (length === undefined || offset === undefined) return null;
-    const manifest = manifestAt(offset, length, (bytes) => bytes);
-    return { ...manifest, elements: [...manifest.elements, { offset: entry + 4, length: 4 }] };
-  }
-  return null;
+  const [first, last] = [[...pages].at(0), [...pages].at(-1)];
+  if (first === undefined || last === undefined) return null;
+  return (await findInPage(last)) ?? (await findInPage(first));
 }
