@@ -51,7 +51,7 @@ function manifestAt(offset: number, length: number, unwrap: PictureManifest['unw
 }
 
 const APP11 = 0xeb;
-/** Segments that have no length, or behind which coded data follows: there is no manifest behind them. */
+/** Tells whether a segment has a length, and is none that coded data follows. */
 const isHeaderMarker = (marker: number) => marker >= 0xc0 && !(marker >= 0xd0 && marker <= 0xda);
 /** Marker and length of a segment, then common identifier, instance and sequence number of a box (ISO/IEC 18477-3 §B.1). */
 const SEGMENT_HEADER_BYTES = 12;

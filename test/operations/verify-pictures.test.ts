@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { crc32 } from 'node:zlib';
+import { superbox, typedSuperbox } from '../provenance/manifest-store-bytes.ts';
+import { u32 } from '../support/media/movie-bytes.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { shortened, withHeaders } from '../support/verification/file-forgeries.ts';
 import { verdictOn } from '../support/verification/forged-files.ts';
@@ -21,6 +23,14 @@ const parts = takeJpegApart(jpeg);
 
 async function stateOf(name: string, bytes: Uint8Array): Promise<string> {
   return (await verdictOn(name, { [name]: bytes }, folder)).state;
+}
+
+/** Returns a store of one manifest with a box behind its others. */
+function grownBy(store: Buffer, box: Buffer): Buffer {
+  const grown = Buffer.concat([store, box]);
+  const manifestAt = 8 + grown.readUInt32BE(8);
+  for (const at of [0, manifestAt]) grown.writeUInt32BE(grown.readUInt32BE(at) + box.length, at);
+  return grown;
 }
 
 /** Segments that change how a picture is shown. */
@@ -109,6 +119,32 @@ describe('a picture is invalid where other bytes stand in what its hash leaves o
       filled(Buffer.from(store)).copy(store);
       assert.equal(await stateOf(name, bytes), 'invalid', name);
     }
+  });
+
+  test('or where its manifest takes in a chunk that its hash covers', async () => {
+    const png = await signPicture('a.png', folder);
+    const at = png.indexOf('caBX') - 4;
+    const end = at + 12 + png.readUInt32BE(at);
+    const covered = png.subarray(end, png.indexOf('IDAT') - 4);
+    assert.ok(covered.length > 0);
+    const store = png.subarray(at + 8, end - 4);
+    // The list of data boxes that is not signed begins in the padding, and ends with the first chunk behind the manifest.
+    const box = (content: Buffer) =>
+      typedSuperbox(
+        'c2db',
+        'c2pa.databoxes',
+        superbox('a', Buffer.concat([u32(content.length + 8), Buffer.from('free'), content])),
+      );
+    const swallowed = Buffer.concat([png.subarray(end - 4, end), covered.subarray(0, -4)]);
+    const list = box(swallowed);
+    const own = shortened(store, list.length - swallowed.length);
+    const grown = grownBy(own, list);
+    const chunk = Buffer.concat([u32(grown.length), Buffer.from('caBX'), grown, covered.subarray(-4)]);
+    assert.equal(at + chunk.length, end + covered.length);
+    assert.equal(
+      await stateOf('a.png', Buffer.concat([png.subarray(0, at), chunk, png.subarray(end + covered.length)])),
+      'invalid',
+    );
   });
 
   test('in the padding of its signature', async () => {
