@@ -4,6 +4,7 @@ import { signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts'
 import { folderAt } from '../support/publications/make-folder.ts';
 import { signFolder } from '../support/publications/sign-folder.ts';
 import { runTool } from '../support/run-tool.ts';
+import { PICTURES, signPicture } from '../support/verification/signed-pictures.ts';
 
 const FILM =
   '-v error -y -f lavfi -i testsrc2=s=64x48:r=10:d=1.2 -f lavfi -i sine=r=16000:d=1.2 -c:v libx264 -preset ultrafast -g 4 -bf 1 -pix_fmt yuv420p -c:a aac -b:a 16k -ac 1 film.mp4';
@@ -62,6 +63,10 @@ export async function makeSeeds(folder: string): Promise<void> {
   mkdirSync(join(folder, 'publication'));
   runTool(join(folder, 'publication'), 'ffmpeg', ['-v', 'error', '-i', '../film.mp4', ...HLS.split(' ')]);
   await makeSigned(folder);
+  mkdirSync(join(folder, 'picture'));
+  for (const name of Object.keys(PICTURES)) {
+    writeFileSync(join(folder, 'picture', name), await signPicture(name, folder));
+  }
 }
 
 /** A signed publication, and a signed sound with a manifest of its own. */

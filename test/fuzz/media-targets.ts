@@ -2,10 +2,12 @@ import { executePlan } from '#bytes/execute-plan.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
 import type { FormatHandler } from '#formats/format-handler.ts';
 import { formats } from '#formats/formats.ts';
+import { findPictureManifest } from '#formats/picture-manifest.ts';
 import { BrokenMedia } from '#packaging/probed-file.ts';
 import { probeMedia } from '#packaging/probing/probe-media.ts';
 import { readMatroskaSubtitles } from '#packaging/subtitles/matroska-subtitles.ts';
 import { readMp4Subtitles } from '#packaging/subtitles/mp4-subtitles.ts';
+import { stillMediaType } from '#provenance/still-media-type.ts';
 import { readFragmentLayout } from '#publications/fragments/fragment-layout.ts';
 import { readInitLayout } from '#publications/fragments/init-layout.ts';
 import { readerOf } from '#publications/fragments/top-boxes.ts';
@@ -77,6 +79,16 @@ export const mediaTargets: readonly FuzzTarget[] = [
     run: async (input) => {
       await mayRefuse(() => readMp4Subtitles(memorySource(input), 0, signal));
       await mayRefuse(() => readMatroskaSubtitles(memorySource(input), 0, signal));
+    },
+  },
+  {
+    name: 'picture-manifest',
+    seeds: (folder) => seedFiles(folder, 'picture'),
+    mutate: mutateBytes,
+    run: async (input) => {
+      const found = await findPictureManifest(memorySource(input), stillMediaType(input), signal);
+      const { offset, length } = found?.manifest ?? { offset: 0, length: 0 };
+      found?.unwrap(Buffer.from(input.subarray(offset, offset + length)));
     },
   },
 ];

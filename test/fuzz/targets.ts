@@ -9,6 +9,7 @@ const MODULES = {
   'probe-stream': 'media',
   fragments: 'media',
   'subtitle-tracks': 'media',
+  'picture-manifest': 'media',
   hls: 'playlist',
   mpd: 'playlist',
   patterns: 'playlist',

@@ -91,7 +91,7 @@ interface AcceptedFile {
   readonly source: ByteSource;
   /** Null where the container cannot be read here. */
   readonly layout: MediaLayout | null;
-  /** Null for what is no picture, or one whose container cannot be read here. */
+  /** The embedded manifest of a picture; null for anything else. */
   readonly picture: PictureManifest | null;
   /** Null where its bytes are not known here. */
   readonly store: Uint8Array | null;
@@ -104,15 +104,13 @@ interface AcceptedFile {
  * A binding of an embedded manifest that cannot be read here is left to the readers.
  */
 export async function findLeftOut(file: AcceptedFile, signal: AbortSignal): Promise<LeftOut | null> {
-  if (file.store === null) return await findNamedFiles(file, signal);
-  const binding = bindingOf(file.store, file.report.active_manifest);
-  // Nothing is shown of what stands in the headers of a picture's signature.
-  const inHeaders = file.isSidecar || file.picture !== null ? null : findInHeaders(file.store, file.report);
+  const { layout, picture, store, report, isSidecar } = file;
+  if (store === null && picture === null) return await findNamedFiles(file, signal);
+  const binding = store === null ? null : bindingOf(store, report.active_manifest);
+  const inHeaders = store === null || isSidecar ? null : findInHeaders(store, report);
   if (inHeaders !== null) return inHeaders;
-  const { picture } = file;
-  const problem = picture === null ? await problemOf(binding, file, signal) : problemOfPicture(binding, picture);
-  const layout = picture === null ? file.layout : { elements: [{ ...picture, content: null }] };
-  if (problem === null) return findExtra(binding, layout) ?? (await findNamedFiles(file, signal));
+  const problem = await problemOf(binding, file, signal);
+  if (problem === null) return findExtra(binding, picture ?? layout) ?? (await findNamedFiles(file, signal));
   return { code: mismatchOf(binding), kind: 'failure', explanation: problem };
 }
 
@@ -142,18 +140,18 @@ async function findNamedFiles(
 
 /** Returns why what a binding leaves out is not its manifest alone, as a sentence; null where it is. */
 async function problemOf(binding: Binding | null, file: AcceptedFile, signal: AbortSignal): Promise<string | null> {
-  const { layout, isSidecar } = file;
+  const { layout, picture, isSidecar } = file;
   if (binding === null && isSidecar) return 'The binding to the media cannot be read here.';
   const ranges = binding?.by === 'ranges' ? binding.exclusions.filter(({ length }) => length > 0) : null;
   if (isSidecar && ranges?.length === 0) return null;
   if (!haveMaps(layout?.merkleBoxes ?? [], binding))
     return 'The file has Merkle boxes that the manifest knows nothing of, or with more than their proof.';
-  const elements = layout?.elements ?? [];
-  for (const element of elements) {
-    if (!(await holdsStoreAlone(element, file, signal)))
-      return 'Beside the manifest, its box, chunk or frame holds other bytes.';
+  if (picture !== null && !isStoreAlone(file.store)) return OTHER_BYTES;
+  for (const element of layout?.elements ?? []) {
+    if (!(await holdsStoreAlone(element, file, signal))) return OTHER_BYTES;
   }
-  for (const range of layout === null && !isSidecar ? [] : (ranges ?? [])) {
+  const elements = (picture ?? layout)?.elements ?? [];
+  for (const range of ranges ?? []) {
     const element = elements.find((each) => overlaps(each, range));
     if (element === undefined && isSidecar)
       return 'The manifest leaves out a part of the file that is not for a manifest.';
@@ -163,14 +161,12 @@ async function problemOf(binding: Binding | null, file: AcceptedFile, signal: Ab
   return null;
 }
 
-/** Does the same for a picture. */
-function problemOfPicture(binding: Binding | null, picture: PictureManifest): string | null {
-  const store = parseManifestStore(picture.store);
-  if (store === undefined || picture.store.subarray(store.whole.length).some((byte) => byte !== 0))
-    return 'Beside the manifest, its segments or chunk hold other bytes.';
-  const ranges = binding?.by === 'ranges' ? binding.exclusions.filter((range) => overlaps(picture, range)) : [];
-  if (ranges.every((range) => holds(picture, range))) return null;
-  return 'Beside the manifest, the binding leaves out other bytes.';
+const OTHER_BYTES = 'Beside the manifest, its box, chunk or frame holds other bytes.';
+
+/** Tells whether bytes are a manifest store that can be read in one way, then zeros. */
+function isStoreAlone(bytes: Uint8Array | null): boolean {
+  const store = bytes === null ? undefined : parseManifestStore(bytes);
+  return store !== undefined && bytes?.subarray(store.whole.length).every((byte) => byte === 0) === true;
 }
 
 /** Tells whether Merkle boxes stand each at a place of its own in a map of the manifest, with the proof that this place needs. */
@@ -237,7 +233,7 @@ const HARMLESS_BOXES = /^\/(?:ftyp|mfra|free|skip)$/;
  */
 export function findExtra(
   binding: Binding | null,
-  layout: Pick<MediaLayout, 'elements' | 'strayMedia'> | null,
+  layout: (Pick<MediaLayout, 'strayMedia'> & { readonly elements: readonly ByteRange[] }) | null,
 ): LeftOut | null {
   if (binding?.by === 'ranges') {
     const isExtra = binding.exclusions.some(

@@ -9,7 +9,7 @@ import { type Warning, warning } from '#errors/warning.ts';
 import { HEAD_SIZE_BYTES, type MediaLayout } from '#formats/format-handler.ts';
 import { formatUnknown, recogniseFormat } from '#formats/formats.ts';
 import { linkWarnings } from '#formats/matroska-links.ts';
-import { readPictureManifest } from '#formats/picture-manifest.ts';
+import { findPictureManifest, type PictureManifest } from '#formats/picture-manifest.ts';
 import { unsupportedMediaType } from '#formats/unsupported-containers.ts';
 import { stemOf } from '#outputs/output-path.ts';
 import { MAX_STORE_BYTES, refuseCostlyChain } from '#provenance/chain-limits.ts';
@@ -150,10 +150,8 @@ async function readAsset(
   if (hasNone && sidecar === null) return withoutManifest(problem);
   if (sidecar === null && layout?.elements.some(({ content }) => content === null)) return unreadable(NO_STORE);
   const pinned = await pinnedCopyOf(source, scratch, signal);
-  const picture =
-    layout === null && sidecar === null ? await readPictureManifest(mediaType, pinned, MAX_STORE_BYTES, signal) : null;
-  if (picture === 'scattered') return unreadable(NO_STORE);
-  const store = sidecar ?? picture?.store ?? (await embeddedStore(pinned, layout, signal));
+  const picture = layout === null && sidecar === null ? await findPictureManifest(pinned, mediaType, signal) : null;
+  const store = sidecar ?? (await embeddedStore(pinned, layout ?? picture, signal));
   const otherwise = store === null ? null : refuseStore(source.name, store);
   if (otherwise !== null) return unreadable(otherwise);
   const asset = {
@@ -269,16 +267,17 @@ function withoutManifest(problem: AppError | null, warnings: readonly Warning[] 
 
 async function embeddedStore(
   source: ByteSource,
-  layout: MediaLayout | null,
+  found: MediaLayout | PictureManifest | null,
   signal: AbortSignal,
 ): Promise<Buffer | null> {
-  if (layout === null || layout.manifest === null) return null;
-  const { offset, length } = layout.manifest;
+  if (found === null || found.manifest === null) return null;
+  const { offset, length } = found.manifest;
   if (length > MAX_STORE_BYTES) {
     const details = { name: source.name, sizeBytes: length, limitBytes: MAX_STORE_BYTES };
     throw new AppError('MANIFEST_TOO_LARGE', details);
   }
-  return await readRange(source, offset, length, signal);
+  const bytes = await readRange(source, offset, length, signal);
+  return 'unwrap' in found ? found.unwrap(bytes) : bytes;
 }
 
 /** Reasons for which a file is taken to have no sidecar next to it: some servers refuse names that they do not have. */
