@@ -6,7 +6,6 @@ import type { ManifestElement, MediaLayout, StrayBox } from '#formats/format-han
 import type { MerkleBox } from '#formats/isobmff-boxes.ts';
 import { linksToOtherFiles } from '#formats/matroska-links.ts';
 import { beginsWithText } from '#formats/text-beginning.ts';
-import { MAX_STORE_BYTES } from '#provenance/chain-limits.ts';
 import { decodeCbor, manifestIn, onlyCbor, onlyChild, parseJumbf } from '#provenance/jumbf.ts';
 import { hasKnownHeaders, unsignedParts } from '#provenance/unsigned-bytes.ts';
 import type { ManifestReport } from '#provenance/validation-report.ts';
@@ -100,13 +99,19 @@ interface AcceptedFile {
  * A binding of an embedded manifest that cannot be read here is left to the readers.
  */
 export async function findLeftOut(file: AcceptedFile, signal: AbortSignal): Promise<LeftOut | null> {
-  if (file.store === null) return await findNamedFiles(file, signal);
-  const binding = bindingOf(file.store, file.report.active_manifest);
-  const inHeaders = file.isSidecar ? null : findInHeaders(file.store, file.report);
+  const { store, report, layout, isSidecar } = file;
+  const binding = store === null ? null : bindingOf(store, report.active_manifest);
+  if (store === null || (isSidecar && coversAll(binding))) return await findNamedFiles(file, signal);
+  const isEmbedded = !isSidecar || (layout !== null && layout.elements.length > 0);
+  const inHeaders = isEmbedded ? findInHeaders(store, report) : null;
   if (inHeaders !== null) return inHeaders;
   const problem = await problemOf(binding, file, signal);
-  if (problem === null) return findExtra(binding, file.layout) ?? (await findNamedFiles(file, signal));
+  if (problem === null) return findExtra(binding, layout) ?? (await findNamedFiles(file, signal));
   return { code: mismatchOf(binding), kind: 'failure', explanation: problem };
+}
+
+function coversAll(binding: Binding | null): boolean {
+  return binding?.by === 'ranges' && binding.exclusions.every(({ length }) => length === 0);
 }
 
 /**
@@ -137,8 +142,6 @@ async function findNamedFiles(
 async function problemOf(binding: Binding | null, file: AcceptedFile, signal: AbortSignal): Promise<string | null> {
   const { layout, isSidecar } = file;
   if (binding === null && isSidecar) return 'The binding to the media cannot be read here.';
-  const ranges = binding?.by === 'ranges' ? binding.exclusions.filter(({ length }) => length > 0) : null;
-  if (isSidecar && ranges?.length === 0) return null;
   if (!haveMaps(layout?.merkleBoxes ?? [], binding))
     return 'The file has Merkle boxes that the manifest knows nothing of, or with more than their proof.';
   const elements = layout?.elements ?? [];
@@ -146,7 +149,8 @@ async function problemOf(binding: Binding | null, file: AcceptedFile, signal: Ab
     if (!(await holdsStoreAlone(element, file, signal)))
       return 'Beside the manifest, its box, chunk or frame holds other bytes.';
   }
-  for (const range of layout === null && !isSidecar ? [] : (ranges ?? [])) {
+  const ranges = binding?.by === 'ranges' ? binding.exclusions.filter(({ length }) => length > 0) : [];
+  for (const range of layout === null && !isSidecar ? [] : ranges) {
     const element = elements.find((each) => overlaps(each, range));
     if (element === undefined && isSidecar)
       return 'The manifest leaves out a part of the file that is not for a manifest.';
@@ -169,16 +173,20 @@ function haveMaps(merkleBoxes: readonly MerkleBox[], binding: Binding | null): b
   );
 }
 
-/** Tells whether an element holds a manifest store that can be read in one way, then zeros, and nothing that plays. */
+/**
+ * Tells whether an element holds the manifest store that was read, which can be read in one way, then zeros, and nothing that plays.
+ * Beside a sidecar, a copy of its store may stand in the file: the signature of the sidecar says nothing of another one.
+ */
 async function holdsStoreAlone(
   { content, ...element }: ManifestElement,
-  { source, layout, report }: AcceptedFile,
+  { source, layout, report, store: read }: AcceptedFile,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (content === null) return false;
-  const bytes = await readRange(source, content.offset, Math.min(content.length, MAX_STORE_BYTES), signal);
-  const store = parseJumbf(bytes);
-  if (store?.label !== 'c2pa') return false;
+  const store = read === null ? undefined : parseJumbf(read);
+  if (content === null || store?.label !== 'c2pa') return false;
+  const { whole } = store;
+  const held = await readRange(source, content.offset, Math.min(content.length, whole.length), signal);
+  if (!held.equals(whole)) return false;
   if (await layout?.leadsInto?.(element, source, signal)) return false;
   const { holdsMedia } = layout ?? {};
   // Signed bytes may look like media by chance: a manifest's label is random, and so are hashes.
@@ -187,7 +195,7 @@ async function holdsStoreAlone(
     unsignedParts(store, report.active_manifest).some((part) => holdsMedia(part, content.offset))
   )
     return false;
-  return await areZeros(source, content.offset + store.whole.length, content.offset + content.length, signal);
+  return await areZeros(source, content.offset + whole.length, content.offset + content.length, signal);
 }
 
 /** Tells whether a range lies in an element: even zeros beside it are read where others were, and what follows elsewhere. */
