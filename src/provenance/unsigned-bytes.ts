@@ -13,6 +13,9 @@ const MAX_HEADERS_BYTES = 64 * 1024;
 /** Time-stamps, certificates or statuses of certificates in one header. */
 const MAX_ITEMS = 8;
 
+/** Length of a time as text. */
+const MAX_TIME_LENGTH = 40;
+
 const der = z.instanceof(Uint8Array).refine(isDer);
 const items = z.array(der).min(1).max(MAX_ITEMS);
 const certificate = z.instanceof(Uint8Array).refine(isCertificate);
@@ -25,13 +28,15 @@ const timeStamps = z.strictObject({
 const certificates = z.union([certificate, z.array(certificate).min(1).max(MAX_ITEMS)]);
 
 /**
- * What headers hold that signatures do not cover (C2PA 2.2 §13.2, §10.3.2.5, §14.6): time-stamps, statuses of certificates, and in
+ * Lists what headers hold that signatures do not cover (C2PA 2.2 §13.2, §10.3.2.5, §14.6): time-stamps, statuses of certificates, and in
  * versions before 2.0 the certificates (RFC 9360), by their name or number.
  */
 const CONTENTS: ReadonlyMap<unknown, z.ZodType> = new Map<unknown, z.ZodType>([
   ['sigTst', timeStamps],
   ['sigTst2', timeStamps],
   ['rVals', z.strictObject({ ocspVals: items })],
+  // The time at which early releases of the SDK signed without a time-stamp.
+  ['temp_signing_time', z.iso.datetime({ offset: true }).max(MAX_TIME_LENGTH)],
   ['x5chain', certificates],
   [33, certificates],
 ]);

@@ -3,10 +3,12 @@ import { createHash } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { crc32, deflateSync } from 'node:zlib';
 import * as cborg from 'cborg';
-import { storeByHand } from '../provenance/manifest-store-bytes.ts';
+import { manifestIn } from '#provenance/manifest-store.ts';
+import { storeByHand, superbox } from '../provenance/manifest-store-bytes.ts';
 import { makeManifest } from '../support/manifests/make-manifest.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
+  boxOf,
   c2paBox,
   elementOf,
   filled,
@@ -174,7 +176,13 @@ describe('a header that no signature covers holds what belongs there, and nothin
     return await stateOf('film.mp4', filled(file, elementOf(file, content)));
   };
 
-  for (const name of ['sigTst', 'sigTst2', 'rVals', 'ocspVals', 'x5chain', 33, 'pad2']) {
+  test('the time that early releases of the SDK wrote, and no longer text', async () => {
+    const time = '2022-06-29T05:41:24.910675+00:00';
+    assert.equal(await stateWith(['temp_signing_time', time]), 'valid');
+    assert.equal(await stateWith(['temp_signing_time', time.replace('.', `.${'7'.repeat(40)}`)]), 'invalid');
+  });
+
+  for (const name of ['sigTst', 'sigTst2', 'rVals', 'ocspVals', 'x5chain', 33, 'pad2', 'temp_signing_time']) {
     test(`"${name}" is not bytes`, async () => {
       assert.equal(await stateWith([name, sound]), 'invalid');
     });
@@ -214,6 +222,45 @@ test('a manifest that was lifted into a sidecar counts only where its own chunk 
     if (file.container !== 'riff') continue;
     const whole = await verdictOn(name, { [name]: file.bytes, ...sidecar }, folder, `${stem}.c2pa`);
     assert.equal(whole.state, 'valid', name);
+  }
+});
+
+describe('a named sidecar whose hash leaves out the element of C2PA in its file is valid with', () => {
+  /** Another store of the same length and label, with media where an assertion stands. */
+  const madeUp = (name: string, file: SignedFile): Buffer => {
+    const label = manifestIn(file.store)?.label ?? '';
+    const of = (media: Uint8Array) =>
+      superbox('c2pa', superbox(label, superbox('c2pa.assertions', superbox('a', boxOf('bidb', media)))));
+    return of(otherMedia(name, file).subarray(0, file.store.length - of(Buffer.alloc(0)).length));
+  };
+  const stateWith = async (name: string, file: SignedFile, content: Buffer, store = file.store): Promise<string> => {
+    const elementBytes = Buffer.concat([content, Buffer.alloc(file.store.length - content.length)]);
+    const files = { [name]: filled(file, elementOf(file, elementBytes)), 'other.c2pa': store };
+    return (await verdictOn(name, files, folder, 'other.c2pa')).state;
+  };
+
+  for (const name of ['film.mp4', 'film.avi', 'sound.wav', 'sound.mp3']) {
+    test(`its own store and zeros in ${name}, and with nothing else`, async () => {
+      const file = await makeSigned(name, folder);
+      const shorter = shortened(file.store, ROOM_BYTES);
+      const noted = withHeaders(shorter, (headers) => headers.set('note', new Uint8Array(ROOM_BYTES - 100)));
+      const states = {
+        'its own store': await stateWith(name, file, file.store),
+        'zeros behind it': await stateWith(name, file, shorter, shorter),
+        'a store that was made up': await stateWith(name, file, madeUp(name, file)),
+        'the same store with other padding': await stateWith(name, file, shorter),
+        'headers that are not known': await stateWith(name, file, noted, noted),
+        'zeros alone': await stateWith(name, file, Buffer.alloc(0)),
+      };
+      assert.deepEqual(states, {
+        'its own store': 'valid',
+        'zeros behind it': 'valid',
+        'a store that was made up': 'invalid',
+        'the same store with other padding': 'invalid',
+        'headers that are not known': 'invalid',
+        'zeros alone': 'invalid',
+      });
+    });
   }
 });
 

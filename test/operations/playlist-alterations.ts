@@ -177,6 +177,8 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
     'a timeline of longer segments': (text) => text.replace(/ d="(\d+)"/g, (_, ticks) => ` d="${Number(ticks) * 3}"`),
     'segments from a later number': replaced('startNumber="1"', 'startNumber="3"'),
     'an element with a prefix': replaced(/<Period ([^>]*)>/, '<m:Period $1></m:Period><Period $1>'),
+    'a subset that leaves sets out': replaced('</Period>', '<Subset contains="0"/></Period>'),
+    'a subset in another namespace': replaced('</Period>', '<x:Subset xmlns:x="urn:example" contains="0"/></Period>'),
     'an element of a later version': replaced(/<Period ([^>]*)>/, '<Period $1><ImportedMPD>other</ImportedMPD>'),
     'an event that some players show': replaced(
       '<AdaptationSet',

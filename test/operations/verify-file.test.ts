@@ -171,6 +171,17 @@ describe('the verdict on a file', async () => {
     assert.equal((await verified(name, { [name]: smallWav() })).state, 'none');
   });
 
+  test('is reached with a named sidecar that covers an earlier manifest in its file', async () => {
+    const { bytes } = await signWav(testAuthor());
+    const named = { 'a.wav': bytes, 'a.c2pa': await sidecarFor(bytes) };
+    const home = writeFiles(join(folder, 'earlier'), named);
+    const source = { type: 'local_file_path', path: join(home, 'a.c2pa') } as const;
+    const params = { sidecars: [{ input_index: 0, source }] };
+    const input = { type: 'local_file_path', path: join(home, 'a.wav') } as const;
+    const { verification } = await verifyInput(input, folder, { params });
+    assert.deepEqual([verification.state, verification.manifest_from], ['valid', 'sidecar']);
+  });
+
   test('is reached with a sidecar that the request names', async () => {
     const named = writeFiles(join(folder, 'named'), { 'other.c2pa': sidecar });
     const source = { type: 'local_file_path', path: join(named, 'other.c2pa') } as const;
@@ -247,8 +258,10 @@ describe('a verification of a chain', () => {
     try {
       const author = testAuthor({ timeStamps: { urls: [authority.url], timeoutMs: 600_000, isRequired: true } });
       const { bytes } = await signWav(author);
-      const { manifests } = await verified('a.wav', { 'a.wav': bytes });
+      const { manifests, summary } = await verified('a.wav', { 'a.wav': bytes });
       const stamp = manifests[0]?.time_stamp;
+      assert.equal(stamp?.trusted, false);
+      assert.match(summary, / The time-stamp is of an authority on no trust list that this service knows: /);
       assert(Math.abs(Date.parse(stamp?.time ?? '') - Date.now()) < 60_000_000);
       assert.equal(typeof stamp?.authority, 'string');
     } finally {

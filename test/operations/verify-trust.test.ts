@@ -155,6 +155,9 @@ test('a time-stamp by an authority on no list is told to prove nothing, and one 
     const time_stamp = { time: '2026-01-01T00:00:00Z', authority: 'Anybody', trusted };
     return summarize({ ...verification, manifests: [{ ...active, time_stamp }] });
   };
-  assert.match(told(false), /The authority of its time-stamp is on no trust list .*, so that its time is not proven\./);
+  assert.match(
+    told(false),
+    /The time-stamp is of an authority on no trust list .*: the time of signing is not proven\./,
+  );
   assert.doesNotMatch(told(true), /time-stamp/);
 });

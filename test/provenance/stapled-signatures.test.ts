@@ -137,7 +137,7 @@ describe('a stapled OCSP response', () => {
     assert.deepEqual(manifests[0]?.revocation, { status: 'none' });
     assert.match(summary, / There is no time-stamp and no revocation data\.$/);
     const stamped = await verified((await signWav(testAuthor({ signer, timeStamps }))).bytes);
-    assert.match(stamped.summary, / There is no revocation data\.$/);
+    assert.match(stamped.summary, /root\. There is no revocation data\.$/);
   });
 });
 

@@ -7,7 +7,6 @@ import type { MerkleBox } from '#formats/isobmff-boxes.ts';
 import { linksToOtherFiles } from '#formats/matroska-links.ts';
 import type { PictureManifest } from '#formats/picture-manifest.ts';
 import { beginsWithText } from '#formats/text-beginning.ts';
-import { MAX_STORE_BYTES } from '#provenance/chain-limits.ts';
 import { decodeCbor, onlyCbor, onlyChild } from '#provenance/jumbf.ts';
 import { manifestIn, parseManifestStore } from '#provenance/manifest-store.ts';
 import { hasKnownHeaders, unsignedParts } from '#provenance/unsigned-bytes.ts';
@@ -105,13 +104,19 @@ interface AcceptedFile {
  */
 export async function findLeftOut(file: AcceptedFile, signal: AbortSignal): Promise<LeftOut | null> {
   const { layout, picture, store, report, isSidecar } = file;
-  if (store === null && picture === null) return await findNamedFiles(file, signal);
   const binding = store === null ? null : bindingOf(store, report.active_manifest);
-  const inHeaders = store === null || isSidecar ? null : findInHeaders(store, report);
+  const isUnread = store === null && picture === null;
+  if (isUnread || (isSidecar && coversAll(binding))) return await findNamedFiles(file, signal);
+  const isEmbedded = !isSidecar || (layout !== null && layout.elements.length > 0);
+  const inHeaders = isEmbedded && store !== null ? findInHeaders(store, report) : null;
   if (inHeaders !== null) return inHeaders;
   const problem = await problemOf(binding, file, signal);
   if (problem === null) return findExtra(binding, picture ?? layout) ?? (await findNamedFiles(file, signal));
   return { code: mismatchOf(binding), kind: 'failure', explanation: problem };
+}
+
+function coversAll(binding: Binding | null): boolean {
+  return binding?.by === 'ranges' && binding.exclusions.every(({ length }) => length === 0);
 }
 
 /**
@@ -142,8 +147,6 @@ async function findNamedFiles(
 async function problemOf(binding: Binding | null, file: AcceptedFile, signal: AbortSignal): Promise<string | null> {
   const { layout, picture, isSidecar } = file;
   if (binding === null && isSidecar) return 'The binding to the media cannot be read here.';
-  const ranges = binding?.by === 'ranges' ? binding.exclusions.filter(({ length }) => length > 0) : null;
-  if (isSidecar && ranges?.length === 0) return null;
   if (!haveMaps(layout?.merkleBoxes ?? [], binding))
     return 'The file has Merkle boxes that the manifest knows nothing of, or with more than their proof.';
   if (picture !== null && !isStoreAlone(file.store)) return OTHER_BYTES;
@@ -151,7 +154,8 @@ async function problemOf(binding: Binding | null, file: AcceptedFile, signal: Ab
     if (!(await holdsStoreAlone(element, file, signal))) return OTHER_BYTES;
   }
   const elements = (picture ?? layout)?.elements ?? [];
-  for (const range of ranges ?? []) {
+  const ranges = binding?.by === 'ranges' ? binding.exclusions.filter(({ length }) => length > 0) : [];
+  for (const range of ranges) {
     const element = elements.find((each) => overlaps(each, range));
     if (element === undefined && isSidecar)
       return 'The manifest leaves out a part of the file that is not for a manifest.';
@@ -182,28 +186,29 @@ function haveMaps(merkleBoxes: readonly MerkleBox[], binding: Binding | null): b
   );
 }
 
-/** Tells whether an element holds a manifest store that can be read in one way, then zeros, and nothing that plays. */
+/**
+ * Tells whether an element holds the manifest store that was read, which can be read in one way, then zeros, and nothing that plays.
+ * Beside a sidecar, a copy of its store may stand in the file: the signature of the sidecar says nothing of another one.
+ */
 async function holdsStoreAlone(
   { content, ...element }: ManifestElement,
-  { source, layout, report, store: verified, isSidecar }: AcceptedFile,
+  { source, layout, report, store: read }: AcceptedFile,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (content === null) return false;
-  const bytes = await readRange(source, content.offset, Math.min(content.length, MAX_STORE_BYTES), signal);
-  const store = parseManifestStore(bytes);
-  if (store === undefined) return false;
+  const store = read === null ? undefined : parseManifestStore(read);
+  if (content === null || store === undefined) return false;
+  const { whole } = store;
+  const held = await readRange(source, content.offset, Math.min(content.length, whole.length), signal);
+  if (!held.equals(whole)) return false;
   if (await layout?.leadsInto?.(element, source, signal)) return false;
   const { holdsMedia } = layout ?? {};
-  // Where players search the element, it holds the store of the sidecar: no reader has verified another one.
-  const ofSidecar = isSidecar && holdsMedia !== undefined && verified !== null ? parseManifestStore(verified) : store;
-  if (ofSidecar === undefined || !store.whole.equals(ofSidecar.whole)) return false;
   // Signed bytes may look like media by chance: a manifest's label is random, and so are hashes.
   if (
     holdsMedia !== undefined &&
     unsignedParts(store, report.active_manifest).some((part) => holdsMedia(part, content.offset))
   )
     return false;
-  return await areZeros(source, content.offset + store.whole.length, content.offset + content.length, signal);
+  return await areZeros(source, content.offset + whole.length, content.offset + content.length, signal);
 }
 
 /** Tells whether a range lies in an element: even zeros beside it are read where others were, and what follows elsewhere. */

@@ -187,7 +187,10 @@ function invalidIngredients(manifests: Verification['manifests']): string {
   return ` ${title === undefined ? 'An ingredient' : `The ingredient ${quoted(title)}`} was not valid when it was added.`;
 }
 
-/** Returns sentences about a time-stamp or revocation data that is not there, or cannot be used; an empty text for none. */
+const UNKNOWN_AUTHORITY =
+  ' The time-stamp is of an authority on no trust list that this service knows: the time of signing is not proven.';
+
+/** Returns sentences about a time-stamp or revocation data that is not there, or proves nothing; an empty text for none. */
 function missingProofs({ codes, manifests: [active] }: Omit<Verification, 'summary'>): string {
   const { status, problem } = active?.revocation ?? {};
   const isSkipped = codes.some(({ code, ingredient }) => code === OCSP_SKIPPED && ingredient !== true);
@@ -197,12 +200,8 @@ function missingProofs({ codes, manifests: [active] }: Omit<Verification, 'summa
     ...(hasNoStatus ? ['no revocation data'] : []),
   ];
   return [
+    ...(active?.time_stamp?.trusted === false ? [UNKNOWN_AUTHORITY] : []),
     ...(missing.length > 0 ? [` There is ${missing.join(' and ')}.`] : []),
-    ...(active?.time_stamp?.trusted === false
-      ? [
-          ` The authority of its time-stamp is on no trust list that this service knows, so that its time is not proven.`,
-        ]
-      : []),
     ...(problem !== undefined ? [` The revocation data cannot be used: ${problem}.`] : []),
     ...(status === 'unknown' ? [' The authority of its certificate does not know whether it is revoked.'] : []),
   ].join('');

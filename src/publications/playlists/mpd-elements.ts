@@ -28,7 +28,7 @@ export const ELEMENTS: ReadonlyMap<string, ElementGrammar> = new Map(
     ],
     Period: [
       'id start duration bitstreamSwitching',
-      `${SEGMENTS} AssetIdentifier EventStream ServiceDescription AdaptationSet Subset SupplementalProperty EssentialProperty EmptyAdaptationSet GroupLabel Preselection ContentProtection`,
+      `${SEGMENTS} AssetIdentifier EventStream ServiceDescription AdaptationSet SupplementalProperty EssentialProperty EmptyAdaptationSet GroupLabel Preselection ContentProtection`,
     ],
     AdaptationSet: [
       `${COMMON} id group lang contentType par minBandwidth maxBandwidth minWidth maxWidth minHeight maxHeight minFrameRate maxFrameRate segmentAlignment subsegmentAlignment subsegmentStartsWithSAP bitstreamSwitching initializationSetRef initializationPrincipal`,
@@ -52,7 +52,6 @@ export const ELEMENTS: ReadonlyMap<string, ElementGrammar> = new Map(
     BitstreamSwitching: ['sourceURL range', ''],
     Metrics: ['metrics', 'Range Reporting'],
     Range: ['starttime duration', ''],
-    Subset: ['id contains', ''],
     EmptyAdaptationSet: [`${COMMON} id`, DESCRIPTORS],
     BaseURL: [BASE_URL, null],
     Location: [BASE_URL, null],
@@ -93,9 +92,9 @@ export const INSIDE_OPAQUE: ReadonlySet<string> = new Set([
   ),
   ...words('AudioDescriptor AudioChannel'),
 ]);
-/** Elements by which newer players play something else, or at other times, some of them in whatever namespace. */
+/** Elements by which some players play something else, less, or at other times, some of them in whatever namespace. */
 export const FOLLOWED: ReadonlySet<string> = words(
-  'ImportedMPD OverlayEvent AlternativeMPD InsertPresentation ReplacePresentation UrlQueryInfo ExtUrlQueryInfo ExtHttpHeaderInfo RequestParam Pattern SegmentSequenceProperties',
+  'Subset ImportedMPD OverlayEvent AlternativeMPD InsertPresentation ReplacePresentation UrlQueryInfo ExtUrlQueryInfo ExtHttpHeaderInfo RequestParam Pattern SegmentSequenceProperties',
 );
 
 /** Names under which parsers that keep attributes and elements beside them know an element. */

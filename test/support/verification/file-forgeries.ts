@@ -32,7 +32,7 @@ function boxesIn(bytes: Buffer): Superbox[] {
   return boxes;
 }
 
-function boxOf(type: string, content: Uint8Array): Buffer {
+export function boxOf(type: string, content: Uint8Array): Buffer {
   const header = Buffer.alloc(8);
   header.writeUInt32BE(8 + content.length);
   header.write(type, 4, 'latin1');
