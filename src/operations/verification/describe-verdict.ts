@@ -41,10 +41,10 @@ export function describeReading(
   return { state, summary: summarize({ state, ...rest }), manifest_from: manifestFrom, ...rest };
 }
 
-/** Describes a report; or a manifest store that the reader finds, and cannot read. */
+/** Describes a report; or a manifest store that is there, and cannot be read. */
 export function describeReported(reading: Exclude<AssetReading, 'none'>, kind: ReportKind): ReportDescription {
   if (!('problem' in reading)) return describeReport(reading, kind);
-  const explanation = `${explanationOf('general.error')} The reader says: ${reading.problem}`;
+  const explanation = `${explanationOf('general.error')} The cause: ${reading.problem}`;
   return {
     state: 'invalid',
     codes: [{ code: 'general.error', kind: 'failure', explanation, count: 1 }],
