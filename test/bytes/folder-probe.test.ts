@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { watch } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { FolderProbes } from '#bytes/folder-probe.ts';
 import { Launcher, type LaunchOptions } from '#processes/launcher.ts';
+import { until } from '../support/jobs/test-jobs.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** Counts processes, and has them answer with the number of times that each was asked. */
@@ -28,6 +30,17 @@ describe('a probe of a folder', () => {
     );
     assert.deepEqual(first, second);
     assert.deepEqual(first?.slice(0, 2), [null, null]);
+  });
+
+  test('writes into a file that has lost its name, so that none is left where its process is killed', async (t) => {
+    const folder = temporaryFolder();
+    const events: string[] = [];
+    const watcher = watch(folder, (event) => events.push(event));
+    t.after(() => watcher.close());
+    const probes = new FolderProbes(new Launcher({ variables: [] }));
+    assert.equal(await probes.problemOf({ folder, write: true, wasMounted: false }), null);
+    await until(() => events.length >= 2);
+    assert.deepEqual(events, ['rename', 'rename'], 'it appears and is deleted; nothing is written under its name');
   });
 
   test('takes one process, however often it is asked for', async () => {

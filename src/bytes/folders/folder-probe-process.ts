@@ -37,16 +37,19 @@ function readFirstEntry(folder: string): void {
   }
 }
 
-/** Makes the folder where it is missing, as whoever writes into it does. */
+/**
+ * Makes the folder where it is missing, as whoever writes into it does. The file loses its name before it is written, so that none is
+ * left where this process is killed.
+ */
 function writeAndDelete(folder: string): void {
   mkdirSync(folder, { recursive: true });
   const path = join(folder, `.attestream-probe-${randomUUID()}`);
   const file = openSync(path, 'wx', 0o600);
   try {
+    unlinkSync(path);
     writeSync(file, Buffer.alloc(FILE_BYTES));
     fsyncSync(file);
   } finally {
     closeSync(file);
-    unlinkSync(path);
   }
 }
