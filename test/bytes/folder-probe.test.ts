@@ -40,7 +40,7 @@ describe('a probe of a folder', () => {
     const probes = new FolderProbes(new Launcher({ variables: [] }));
     assert.equal(await probes.problemOf({ folder, write: true, wasMounted: false }), null);
     await until(() => events.length >= 2);
-    assert.deepEqual(events, ['rename', 'rename'], 'it appears and is deleted; nothing is written under its name');
+    assert.deepEqual(events.slice(0, 2), ['rename', 'rename'], 'it appears, and is deleted before anything is written');
   });
 
   test('takes one process, however often it is asked for', async () => {
