@@ -4,7 +4,7 @@ import { basename, dirname, extname, join, resolve, sep } from 'node:path';
 import { createInterface } from 'node:readline';
 import { isReservedName } from '#bytes/staged-name.ts';
 import { AppError } from '#errors/app-error.ts';
-import { problemOf, systemErrorCode } from '#errors/system-problem.ts';
+import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
 import { HEAD_SIZE_BYTES } from '#formats/format-handler.ts';
 import { AUDIO_ONLY_EXTENSIONS, formatOf, id3, riff } from '#formats/formats.ts';
 import { stemOf } from '#outputs/output-path.ts';
@@ -134,10 +134,10 @@ export function isSigned(path: string): boolean {
   return stemOf(basename(path)).endsWith('_c2pa');
 }
 
-function sourceError(path: string, cause: unknown): AppError {
+/** Translates a system error of opening a path. Throws any other error. */
+export function sourceError(path: string, cause: unknown): AppError {
+  if (!isSystemError(cause)) throw cause;
   switch (systemErrorCode(cause)) {
-    case undefined:
-      throw cause;
     case 'ENOENT':
     case 'ENOTDIR':
       return new AppError('SOURCE_NOT_FOUND', { path });

@@ -1,19 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, realpathSync, statSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { realpathSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import files from '@fastify/static';
 import Fastify, { type FastifyInstance, type FastifyPluginAsync } from 'fastify';
 import { isSameOrInside } from '#bytes/path-overlap.ts';
-import { AppError } from '#errors/app-error.ts';
 import { contentTypeOf } from '#outputs/content-type.ts';
 import { isPlaylist } from '#outputs/output-sink.ts';
 import type { Log } from '#telemetry/logger.ts';
 import { guardHosts } from './hooks/access.ts';
 import { answerErrors, answerUnknownRoutes, COMMON_HEADERS } from './hooks/error-replies.ts';
 import { addConsole } from './routes/console-routes.ts';
-
-/** Playlists that a publication may be entered by, the first that is there. */
-const ENTRIES = ['master.m3u8', 'main.m3u8', 'index.m3u8', 'manifest.m3u8', 'playlist.m3u8'];
 
 /** Bytes of the random part of the address. */
 const SECRET_BYTES = 16;
@@ -26,11 +22,10 @@ export interface PlayServer {
 }
 
 /**
- * Serves the console's player, and the file or publication at a path and nothing else, on 127.0.0.1 under a path that nobody
- * guesses. A playlist stands for its folder. Throws `SOURCE_NOT_FOUND` or `NOTHING_TO_PLAY`.
+ * Serves the console's player, and a media file or the publication of a playlist and nothing else, on 127.0.0.1 under a path
+ * that nobody guesses. `entry` is the absolute path of the file or playlist.
  */
-export async function startPlayServer(path: string, log: Log): Promise<PlayServer> {
-  const entry = entryOf(path);
+export async function startPlayServer(entry: string, log: Log): Promise<PlayServer> {
   const secret = `/${randomBytes(SECRET_BYTES).toString('base64url')}`;
   const app = Fastify();
   guardHosts(app, []);
@@ -45,20 +40,6 @@ export async function startPlayServer(path: string, log: Log): Promise<PlayServe
   const base = await app.listen({ host: '127.0.0.1', port: 0 });
   const source = encodeURIComponent(`media/${encodeURIComponent(basename(entry))}`);
   return { address: `${base}${secret}/#/play?src=${source}`, close: () => app.close() };
-}
-
-/** Returns the file that is played: the one that was named, or the playlist in a folder. */
-function entryOf(path: string): string {
-  const given = resolve(path);
-  if (!existsSync(given)) throw new AppError('SOURCE_NOT_FOUND', { path });
-  if (isFile(given)) return given;
-  const entry = ENTRIES.map((name) => join(given, name)).find(isFile);
-  if (entry === undefined) throw new AppError('NOTHING_TO_PLAY', { path, names: ENTRIES });
-  return entry;
-}
-
-function isFile(path: string): boolean {
-  return existsSync(path) && statSync(path).isFile();
 }
 
 /** Links may lead out of what was named, and are followed within it only. */

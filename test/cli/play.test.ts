@@ -5,8 +5,10 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileS
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import { playedFile } from '#cli/played-file.ts';
 import { until } from '../support/jobs/test-jobs.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { withoutPrivileges } from '../support/without-privileges.ts';
 import { attestream, PROGRAM } from './run-attestream.ts';
 
 /** Starts the player, and returns its address. It exits with the test. */
@@ -99,5 +101,24 @@ describe('attestream play', () => {
     assert.equal(empty?.code, 2);
     assert.match(empty?.stderr ?? '', /master\.m3u8/);
     assert.equal(missing?.code, 2);
+  });
+
+  test('plays the only HLS playlist of a folder, whatever its name', async (t) => {
+    const folder = temporaryFolder();
+    for (const name of ['evening.m3u8', 'evening.mpd']) writeFileSync(join(folder, name), '#EXTM3U\n');
+    const address = await playerOf(t, folder);
+    assert.equal(address.hash, '#/play?src=media%2Fevening.m3u8');
+  });
+
+  test('refuses an MPD, and a file that it may not read', async () => {
+    const folder = temporaryFolder();
+    const closed = join(folder, 'closed.mp4');
+    writeFileSync(join(folder, 'film.mpd'), '<MPD/>');
+    writeFileSync(closed, 'film', { mode: 0o000 });
+    const mpd = await attestream(['play', join(folder, 'film.mpd')]);
+    assert.equal(mpd.code, 2);
+    assert.match(mpd.stderr, /HLS playlist/);
+    chmodSync(folder, 0o755);
+    await withoutPrivileges(async () => assert.throws(() => playedFile(closed), { reason: 'SOURCE_NOT_PERMITTED' }));
   });
 });

@@ -17,8 +17,11 @@ export function addPlayCommand(program: Command): void {
 
 async function play(path: string): Promise<void> {
   const terminal = new Terminal();
-  const { startPlayServer } = await import('#http/play-server.ts');
-  const server = await startPlayServer(path, new CollectedLog());
+  const [{ startPlayServer }, { playedFile }] = await Promise.all([
+    import('#http/play-server.ts'),
+    import('../played-file.ts'),
+  ]);
+  const server = await startPlayServer(playedFile(path), new CollectedLog());
   const { signal } = new Interruption();
   terminal.result({ address: server.address }, server.address);
   openBrowser(server.address, terminal);

@@ -61,7 +61,12 @@ export const inputErrors = {
   NOTHING_TO_PLAY: entry<{ path: string; names: readonly string[] }>(
     'INVALID_INPUT_TYPE',
     ({ path, names }) =>
-      `The folder "${path}" holds none of ${names.join(', ')}. Name the playlist or media file itself.`,
+      `The folder "${path}" holds none of ${names.join(', ')}, and not a single other HLS playlist. Name the playlist or media file itself.`,
+  ),
+  DASH_NOT_PLAYED: entry<{ path: string }>(
+    'INVALID_INPUT_TYPE',
+    ({ path }) =>
+      `"${path}" is an MPD (DASH), and the player plays HLS. Name the HLS playlist of the publication. "attestream verify" checks MPDs, too.`,
   ),
   FOLDER_WATCHED: entry<{ path: string; pid: number | null }>(
     'INTERNAL_ERROR',
