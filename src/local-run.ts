@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '#config/config.ts';
-import { identitiesOf } from '#config/identities.ts';
+import { signsForDevelopment } from '#config/identities.ts';
 import { requireOptionalPackages } from '#config/optional-packages.ts';
 import type { JobResultEntry, OperationName } from '#contract/job.ts';
 import type { ListedJob } from '#contract/job-list.ts';
@@ -177,7 +177,7 @@ function requireWritable({ config, outputDir, signs }: LocalRunOptions): void {
   const own = xdgFolder('XDG_DATA_HOME', '.local/share');
   const folders = [
     ...(outputDir === null ? [] : [['--output', outputDir, 0o777] as const]),
-    ...(signs && isDevelopment(config) ? [['XDG_DATA_HOME', own, 0o700] as const] : []),
+    ...(signs && signsForDevelopment(config) ? [['XDG_DATA_HOME', own, 0o700] as const] : []),
   ];
   for (const [key, folder, mode] of folders) {
     const problem = problemOfFolder(folder, mode);
@@ -222,16 +222,12 @@ function localConfig({ config, outputDir, replacesOutputs, parallel }: LocalRunO
     auth: { tokens: [], callers: {} },
     jobs: { ...ownJobs, role: 'all', data_dir: folder, scratch_dir: join(folder, 'scratch') },
     worker: { ...worker, default_max_files_parallel: parallel ?? worker.default_max_files_parallel },
-    signing: isDevelopment(config) ? { ...config.signing, ...developmentFiles() } : config.signing,
+    signing: signsForDevelopment(config) ? { ...config.signing, ...developmentFiles() } : config.signing,
     input_resolvers: { ...inputs, local: {} },
     output_sinks: {
       local: { ...outputs.local, base_dir: outputDir ?? nowhere, existing: replacesOutputs ? 'replace' : 'keep' },
     },
   };
-}
-
-function isDevelopment(config: Config): boolean {
-  return identitiesOf(config).some(({ signer }) => signer.type === 'development');
 }
 
 /** Returns the development identity as a configured one, which workers cannot read. */

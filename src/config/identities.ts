@@ -43,6 +43,11 @@ export function identitiesOf({ signing, jobs }: Pick<Config, 'signing' | 'jobs'>
   return [{ name: DEFAULT_IDENTITY, ...ownCredential(signing, jobs), tsaUrls: signing.tsa_url, publisher: null }];
 }
 
+/** Tells whether outputs are signed with a development identity, because none is configured. */
+export function signsForDevelopment(config: Pick<Config, 'signing' | 'jobs'>): boolean {
+  return identitiesOf(config).some(({ signer }) => signer.type === 'development');
+}
+
 function credentialOf({
   certificate_path: certificatePath,
   ...rest

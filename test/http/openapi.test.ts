@@ -64,13 +64,17 @@ describe('/openapi.json', () => {
 
   test('tells of a development identity, and only where outputs are signed with one', async () => {
     assert.match(document.info.description, /development identity/);
-    const identity = {
-      SERVICE__SIGNING__CERTIFICATE_PATH: 'chain.pem',
-      SERVICE__SIGNING__PRIVATE_KEY_PATH: 'key.pem',
+    const own = { SERVICE__SIGNING__CERTIFICATE_PATH: 'chain.pem', SERVICE__SIGNING__PRIVATE_KEY_PATH: 'key.pem' };
+    const named = {
+      SERVICE__SIGNING__IDENTITIES__NEWS__CERTIFICATE_PATH: 'chain.pem',
+      SERVICE__SIGNING__IDENTITIES__NEWS__SIGNER__TYPE: 'pem',
+      SERVICE__SIGNING__IDENTITIES__NEWS__SIGNER__PRIVATE_KEY_PATH: 'key.pem',
     };
-    await using configured = await serve(identity);
-    const { info } = (await (await fetch(`${configured.base}/openapi.json`)).json()) as Document;
-    assert.doesNotMatch(info.description, /development identity/);
+    for (const identity of [own, named]) {
+      await using configured = await serve(identity);
+      const { info } = (await (await fetch(`${configured.base}/openapi.json`)).json()) as Document;
+      assert.doesNotMatch(info.description, /development identity/);
+    }
   });
 
   test('has every route of the service, and no other', () => {

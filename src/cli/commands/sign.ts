@@ -30,7 +30,7 @@ export function addSignCommand(program: Command): void {
     .argument('<paths...>', 'files and folders, and addresses with --output; - for paths on standard input, one a line')
     .addOption(outputOption('folder of the outputs; beside the inputs by default'))
     .option('--recursive', 'sign each media file and publication in folders')
-    .option('--sidecar', 'write the manifest alone, as <name>.c2pa')
+    .option('--sidecar', 'write the manifest alone, as <stem>.c2pa')
     .option('--parent <file>', 'file or address that the inputs were made from')
     .option('--assertions <file>', 'JSON list of assertions, each with label and data')
     .option('--digital-source-type <term>', 'how new media came to be, such as digitalCapture')

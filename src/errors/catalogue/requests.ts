@@ -58,7 +58,7 @@ export const requestErrors = {
   TOKEN_UNKNOWN: entry<object>(
     'UNAUTHORIZED',
     () =>
-      'The service does not know this token. Check that it is complete, and is not the digest in its place; an operator adds its digest to auth.tokens, and restarts the service.',
+      'The service does not know this token. Check that it is complete, and is not the digest in its place; an operator adds its digest to auth.tokens, and reloads the configuration.',
   ),
   LOGIN_FORGED: entry<object>(
     'FORBIDDEN_HOST',

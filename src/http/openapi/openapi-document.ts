@@ -3,6 +3,7 @@ import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type FastifySchema } from 'fastify';
 import { z } from 'zod';
 import type { Config } from '#config/config.ts';
+import { signsForDevelopment } from '#config/identities.ts';
 import { RELEASE } from '#config/release.ts';
 import { jobCallback, SIGNATURE_HEADER } from '#contract/job-callback.ts';
 import { INTERFACE_VERSION } from '#contract/service.ts';
@@ -46,9 +47,8 @@ const DEVELOPMENT_IDENTITY =
   '**This deployment signs with a development identity, which nobody has a reason to trust.**';
 
 /** Returns the document without its routes. Its introduction says where outputs are not to be published. */
-function documentHead({ signing }: Config): NonNullable<FastifyDynamicSwaggerOptions['openapi']> {
-  const isDevelopment = signing.certificate_path === undefined;
-  const description = isDevelopment ? `${DESCRIPTION}\n\n${DEVELOPMENT_IDENTITY}` : DESCRIPTION;
+function documentHead(config: Config): NonNullable<FastifyDynamicSwaggerOptions['openapi']> {
+  const description = signsForDevelopment(config) ? `${DESCRIPTION}\n\n${DEVELOPMENT_IDENTITY}` : DESCRIPTION;
   return { ...DOCUMENT_HEAD, info: { ...DOCUMENT_HEAD.info, description } };
 }
 

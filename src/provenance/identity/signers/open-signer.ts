@@ -18,7 +18,7 @@ export interface OpeningContext {
   readonly certificateChain: readonly Buffer[];
   /** `signerStateDir`. */
   readonly stateDir: string;
-  /** For tests; 30 s by default. */
+  /** For tests; 20 s by default. */
   readonly timeoutMs?: number;
 }
 
