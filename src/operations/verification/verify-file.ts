@@ -163,13 +163,15 @@ async function readAsset(
       assetReadingOf({ ...asset, ...(anchors !== null && { anchors }) }, signal),
     );
   const first = store === null ? await readUnknownSigner(lists, read) : await read(lists.pem);
-  if (first === 'none' && layout !== null && sidecar === null) return unreadable(NO_STORE);
+  // Readers may say of two manifests that there is none to be read.
+  const isFound = layout !== null || sidecar !== null || (picture !== null && picture.manifest !== null);
+  if (first === 'none' && isFound && sidecar === null) return unreadable(NO_STORE);
   const file = { ...asset, source: pinned, layout, picture, store, isSidecar: sidecar !== null };
   const { reading, leftOut } = await judgeReading(first, file, lists.pem, signal);
   await pinned.checkUnchanged?.(signal);
-  if (layout === null && sidecar === null && !showsManifest(reading)) {
-    // Only the reader knows pictures and documents: they have no manifest where it finds none. Of a damaged container it
-    // may miss one.
+  if (!isFound && !showsManifest(reading)) {
+    // Only the reader knows other pictures and documents: they have no manifest where it finds none. Of a damaged container
+    // it may miss one.
     const isRemote = reading !== 'none' && 'problem' in reading && REMOTE_MANIFEST.test(reading.problem);
     const isSearched = problem?.reason === 'FORMAT_UNKNOWN' && (reading === 'none' || isRemote);
     const warnings = isRemote ? [warning('REMOTE_MANIFEST_NOT_FETCHED', { title: source.name })] : [];
