@@ -115,6 +115,17 @@ describe('a parent that verify does not call valid is recorded with what it says
     assert.deepEqual(found, { allActionsIncluded: false, failures, warnings: ['INGREDIENT_INVALID'] });
   });
 
+  test('with an update manifest, and media that had been altered before', async () => {
+    const { bytes } = await makeSigned('film.mp4', folder);
+    const at = bytes.indexOf('mdat') + 60;
+    bytes.writeUInt8(bytes.readUInt8(at) ^ 1, at);
+    const updated = await signBySdk(bytes, 'video/mp4', 'update');
+    assert.equal((await verdictOn('film.mp4', { 'film.mp4': updated }, folder)).state, 'invalid');
+    const found = await parentIn('film.mp4', updated);
+    const failures = ['assertion.bmffHash.mismatch'];
+    assert.deepEqual(found, { allActionsIncluded: false, failures, warnings: ['INGREDIENT_INVALID'] });
+  });
+
   test('but one with an update manifest is valid', async () => {
     const { bytes } = await makeSigned('film.mp4', folder);
     const updated = await signBySdk(bytes, 'video/mp4', 'update');
