@@ -16,11 +16,21 @@
 
 /** The status codes that decide whether an active manifest is accepted. */
 
+/** The readers' words for media that is what was signed. */
+export const MATCH_CODES = ['assertion.dataHash.match', 'assertion.bmffHash.match'];
+
 /** Accepts a manifest that is valid for its asset. Trust is not required: only its owner can put a certificate on a list. */
 export const VALID_ASSET                 = {
   tolerated: ['signingCredential.untrusted'],
-  required: [['claimSignature.validated'], ['assertion.dataHash.match', 'assertion.bmffHash.match']],
+  required: [['claimSignature.validated'], MATCH_CODES],
 };
+
+/** Returns results with failures of the active manifest that were found beside them, which its media do not match then. */
+export function withFailures(results                               , failures                    )                    {
+  const { success = [], informational = [], failure = [] } = results?.activeManifest ?? {};
+  const others = success.filter(({ code }) => !MATCH_CODES.includes(code));
+  return { ...results, activeManifest: { success: others, informational, failure: [...failure, ...failures] } };
+}
 
 const MAX_NAMED_PROBLEMS = 10;
 

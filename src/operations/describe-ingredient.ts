@@ -1,14 +1,21 @@
-import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { type ByteSource, openedPathOf, readRange } from '#bytes/byte-source.ts';
 import { pinnedCopyOf } from '#bytes/local-copies.ts';
 import { type Warning, warning } from '#errors/warning.ts';
-import type { MediaLayout } from '#formats/format-handler.ts';
+import { HEAD_SIZE_BYTES, type MediaLayout } from '#formats/format-handler.ts';
+import { findPictureManifest } from '#formats/picture-manifest.ts';
 import type { OpeningContext } from '#inputs/input-opener.ts';
 import { fileIngredient, type IngredientSource } from '#provenance/manifest-request.ts';
+import { stillMediaType } from '#provenance/still-media-type.ts';
+import { VALID_ASSET } from '#provenance/validation-report.ts';
+import { readStore, storeRangesOf } from './embedded-store.ts';
+import { judgeReading, NO_STORE, type ReadFile } from './verification/judge-reading.ts';
+
+type FileIngredient = IngredientSource & { readonly kind: 'file' };
 
 /** A source, and what its bytes tell about it as an ingredient. */
 export interface DescribedFile {
   readonly source: ByteSource;
-  readonly layout: Pick<MediaLayout, 'mediaType' | 'manifest' | 'xmp' | 'warnings'>;
+  readonly layout: Omit<MediaLayout, 'extensions' | 'hasVideo'>;
 }
 
 /** An ingredient before its role is known, with warnings. */
@@ -21,7 +28,8 @@ export interface UnassignedIngredient {
 export async function describeIngredient(file: DescribedFile, context: OpeningContext): Promise<UnassignedIngredient> {
   const { source, layout } = file;
   const described = { title: source.name, mediaType: layout.mediaType };
-  if (layout.manifest === null) {
+  const isUnreadable = layout.elements.some(({ content }) => content === null);
+  if (layout.manifest === null && !isUnreadable) {
     const xmpText = await xmpTextOf(file, context.signal);
     const instanceId = instanceIdIn(xmpText);
     return {
@@ -31,12 +39,46 @@ export async function describeIngredient(file: DescribedFile, context: OpeningCo
     };
   }
   const pinned = await pinnedCopyOf(source, context.scratch, context.signal);
-  const { offset, length } = layout.manifest;
   const manifest = {
-    sizeBytes: length,
-    read: (signal: AbortSignal) => readRange(pinned, offset, length, signal),
+    sizeBytes: storeRangesOf(layout).reduce((sum, { length }) => sum + length, 0),
+    read: (signal: AbortSignal) =>
+      isUnreadable ? Promise.reject(new Error(NO_STORE)) : readStore(pinned, layout, signal),
   };
-  return { ingredient: { ...fileIngredient(pinned, described), manifest }, warnings: [] };
+  const judge = judgeOf({
+    source: pinned,
+    path: openedPathOf(pinned),
+    mediaType: layout.mediaType,
+    layout,
+    picture: null,
+  });
+  return { ingredient: { ...fileIngredient(pinned, described), manifest, judge }, warnings: [] };
+}
+
+/** Describes a file whose container cannot be read here, such as a picture: the SDK reads from it what it can. */
+export async function describeUnknown(
+  source: ByteSource,
+  { scratch, signal }: OpeningContext,
+): Promise<IngredientSource> {
+  const pinned = await pinnedCopyOf(source, scratch, signal);
+  const head = await readRange(pinned, 0, Math.min(pinned.sizeBytes, HEAD_SIZE_BYTES), signal);
+  const mediaType = stillMediaType(head) ?? source.claimedMediaType ?? 'application/octet-stream';
+  const picture = await findPictureManifest(pinned, mediaType, signal);
+  const judge = judgeOf({ source: pinned, path: openedPathOf(pinned), mediaType, layout: null, picture });
+  return { ...fileIngredient(pinned, { title: source.name, mediaType }), judge };
+}
+
+/** Returns the judge of a file, which is that of `verify`. The SDK has read the file by then. */
+function judgeOf(file: Omit<ReadFile, 'store' | 'isSidecar'>): NonNullable<FileIngredient['judge']> {
+  return async (report, store, signal) => {
+    const { reading, leftOut } = await judgeReading(report, { ...file, store, isSidecar: false }, null, signal);
+    if (reading === 'none') return [{ code: 'general.error', explanation: NO_STORE }];
+    if ('problem' in reading) return [{ code: 'general.error', explanation: reading.problem }];
+    const { failure = [] } = reading.validation_results?.activeManifest ?? {};
+    const refused = failure.filter(({ code }) => !VALID_ASSET.tolerated.includes(code));
+    return leftOut?.kind === 'failure'
+      ? [...refused, { code: leftOut.code, explanation: leftOut.explanation ?? leftOut.code }]
+      : refused;
+  };
 }
 
 /** Bytes of an XMP packet that are searched for an identifier and for the address of a remote manifest. */

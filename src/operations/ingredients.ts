@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import type { ByteSource } from '#bytes/byte-source.ts';
-import { pinnedCopyOf } from '#bytes/local-copies.ts';
 import { type ApiAction, digitalSourceTypeUri } from '#contract/actions.ts';
 import type { ApiParent, C2paParams } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -11,15 +10,19 @@ import type { OpeningContext } from '#inputs/input-opener.ts';
 import type { InputResolver } from '#inputs/input-resolver.ts';
 import { instanceIdOf } from '#provenance/instance-id.ts';
 import type { ManifestDraft } from '#provenance/manifest-author.ts';
-import {
-  type Creation,
-  fileIngredient,
-  type IngredientSource,
-  type ManifestRequest,
-  type RecordedAction,
-  type StatedAction,
+import type {
+  Creation,
+  IngredientSource,
+  ManifestRequest,
+  RecordedAction,
+  StatedAction,
 } from '#provenance/manifest-request.ts';
-import { type DescribedFile, describeIngredient, type UnassignedIngredient } from './describe-ingredient.ts';
+import {
+  type DescribedFile,
+  describeIngredient,
+  describeUnknown,
+  type UnassignedIngredient,
+} from './describe-ingredient.ts';
 import type { InputContext, InputWork, OperationServices } from './operation.ts';
 
 /** Parents in the `params` of a signing operation. */
@@ -88,12 +91,10 @@ export function faultOf(field: string): (error: unknown) => never {
 async function unidentifiedParent(
   source: ByteSource,
   error: AppError,
-  { scratch, signal }: OpeningContext,
+  context: OpeningContext,
 ): Promise<UnassignedIngredient> {
-  const mediaType = source.claimedMediaType ?? 'application/octet-stream';
-  const pinned = await pinnedCopyOf(source, scratch, signal);
   return {
-    ingredient: fileIngredient(pinned, { title: source.name, mediaType }),
+    ingredient: await describeUnknown(source, context),
     warnings:
       error.reason === 'FORMAT_UNKNOWN'
         ? []

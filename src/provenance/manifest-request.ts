@@ -1,5 +1,5 @@
 import { type LocalSource, openedPathOf } from '#bytes/byte-source.ts';
-import type { ValidationResults } from './validation-report.ts';
+import type { Finding, ManifestReport, ValidationResults } from './validation-report.ts';
 
 /** A custom assertion as the caller gave it: any JSON value under a label. */
 export interface CustomAssertion {
@@ -36,6 +36,8 @@ export type IngredientSource =
       readonly mediaType: string;
       /** Its manifest store, where its position is known; the cost of validating the file is computed from it. */
       readonly manifest?: { readonly sizeBytes: number; read(signal: AbortSignal): Promise<Uint8Array> };
+      /** Returns the findings by which `verify` refuses the file although the SDK's reading of it does not. */
+      readonly judge?: (report: ManifestReport, store: Uint8Array, signal: AbortSignal) => Promise<readonly Finding[]>;
       /** Rejects where the file has changed since it was opened; called when the SDK has read it. */
       readonly checkUnchanged?: (signal: AbortSignal) => Promise<void>;
     }

@@ -32,6 +32,19 @@ export function readManifestStore(bytes: Uint8Array, levels?: number): JumbfBox 
   return store;
 }
 
+/** Returns the store with the manifests of all parts, in their order; an empty one where one of several parts cannot be read. */
+export function joinStores(parts: readonly Buffer[]): Buffer {
+  const [first, ...others] = parts;
+  if (first === undefined || others.length === 0) return first ?? Buffer.alloc(0);
+  const stores = parts.map(parseManifestStore);
+  if (!stores.every((store) => store !== undefined)) return Buffer.alloc(0);
+  const [base, ...added] = stores;
+  const manifests = added.flatMap(({ children }) => children.map(({ whole }) => whole));
+  const joined = Buffer.concat([base?.whole ?? first, ...manifests]);
+  joined.writeUInt32BE(joined.length);
+  return joined;
+}
+
 /** Does what `readManifestStore` does, and returns undefined where that throws. */
 export function parseManifestStore(bytes: Uint8Array): JumbfBox | undefined {
   try {

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 
-/** The number of bytes in which the longest of the signatures ends. */
-const HEAD_SIZE_BYTES = 16;
+/** The number of bytes that are looked at: SVG has comments before its first element. */
+const HEAD_SIZE_BYTES = 16 * 1024;
 
 /** Signatures of formats without audio or video from which the SDK reads manifests, as Latin-1 characters. */
 const SIGNATURES: readonly {
@@ -17,7 +17,7 @@ const SIGNATURES: readonly {
   { mediaType: 'image/avif', offset: 4, marks: ['ftypavif', 'ftypavis'] },
   { mediaType: 'image/heic', offset: 4, marks: ['ftypheic', 'ftypheix'] },
   { mediaType: 'image/heif', offset: 4, marks: ['ftypmif1', 'ftypmsf1'] },
-  { mediaType: 'image/svg+xml', offset: 0, marks: ['<svg'] },
+  { mediaType: 'image/jxl', offset: 0, marks: ['\0\0\0\x0cJXL \r\n\x87\n'] },
   { mediaType: 'application/pdf', offset: 0, marks: ['%PDF-'] },
 ];
 
@@ -39,5 +39,17 @@ export async function stillMediaTypeOf(path: string): Promise<string | null> {
 export function stillMediaType(bytes: Buffer): string | null {
   const head = bytes.toString('latin1', 0, HEAD_SIZE_BYTES);
   const found = SIGNATURES.find(({ offset, marks }) => marks.some((mark) => head.startsWith(mark, offset)));
-  return found?.mediaType ?? null;
+  return found?.mediaType ?? (startsLikeSvg(head) ? 'image/svg+xml' : null);
+}
+
+/** A part of XML before its first element: a byte order mark in Latin-1, white space, an instruction, a comment or a document type. */
+const BEFORE_ELEMENT = /\xef\xbb\xbf|\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>[]*(?:\[[^\]]*\]\s*)?>/sy;
+
+function startsLikeSvg(head: string): boolean {
+  let start = 0;
+  for (;;) {
+    BEFORE_ELEMENT.lastIndex = start;
+    if (!BEFORE_ELEMENT.test(head)) return /^<svg[\s/>]/.test(head.slice(start, start + 5));
+    start = BEFORE_ELEMENT.lastIndex;
+  }
 }

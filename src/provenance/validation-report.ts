@@ -68,11 +68,21 @@ export interface ValidationRule {
   readonly required: readonly (readonly string[])[];
 }
 
+/** The readers' words for media that is what was signed. */
+export const MATCH_CODES = ['assertion.dataHash.match', 'assertion.bmffHash.match'];
+
 /** Accepts a manifest that is valid for its asset. Trust is not required: only its owner can put a certificate on a list. */
 export const VALID_ASSET: ValidationRule = {
   tolerated: ['signingCredential.untrusted'],
-  required: [['claimSignature.validated'], ['assertion.dataHash.match', 'assertion.bmffHash.match']],
+  required: [['claimSignature.validated'], MATCH_CODES],
 };
+
+/** Returns results with failures of the active manifest that were found beside them, which its media do not match then. */
+export function withFailures(results: ValidationResults | undefined, failures: readonly Finding[]): ValidationResults {
+  const { success = [], informational = [], failure = [] } = results?.activeManifest ?? {};
+  const others = success.filter(({ code }) => !MATCH_CODES.includes(code));
+  return { ...results, activeManifest: { success: others, informational, failure: [...failure, ...failures] } };
+}
 
 const MAX_NAMED_PROBLEMS = 10;
 

@@ -67,12 +67,17 @@ export function storeOf(c2paBoxes: readonly C2paBox[]): ByteRange | null {
 /** The purposes of the boxes of a file with a manifest: nobody signs them, and readers do not agree on others. */
 const READABLE_PURPOSES = ['manifest', 'original,update'];
 
+/** Returns the elements of a file; what an update stands beside is before it. */
 export function elementsOf(c2paBoxes: readonly C2paBox[]): ManifestElement[] {
-  const purposes = c2paBoxes.map(({ purpose }) => purpose ?? 'unknown').sort();
-  const isReadable = READABLE_PURPOSES.includes(purposes.join());
-  return c2paBoxes.map(({ box, content }) => ({
+  const sorted = c2paBoxes.toSorted((one, other) => nameOf(one).localeCompare(nameOf(other)));
+  const isReadable = READABLE_PURPOSES.includes(sorted.map(nameOf).join());
+  return sorted.map(({ box, content }) => ({
     offset: box.offset,
     length: box.sizeBytes,
     content: isReadable ? content : null,
   }));
+}
+
+function nameOf({ purpose }: C2paBox): string {
+  return purpose ?? 'unknown';
 }

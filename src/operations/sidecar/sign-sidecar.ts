@@ -204,5 +204,5 @@ function alreadySigned({ name }: ByteSource): AppError {
 }
 
 function withoutLayout(source: ByteSource, mediaType: string, warnings: readonly Warning[] = []): DescribedFile {
-  return { source, layout: { mediaType, manifest: null, xmp: null, warnings } };
+  return { source, layout: { mediaType, manifest: null, elements: [], xmp: null, warnings } };
 }

@@ -4,7 +4,13 @@ import { cut, describeReport, type ReportDescription } from '#provenance/describ
 import type { AssetReading } from '#provenance/official-reader.ts';
 import { explanationOf } from '#provenance/status-codes.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
-import { failuresIn, type ManifestReport, problemsIn, VALID_ASSET } from '#provenance/validation-report.ts';
+import {
+  failuresIn,
+  MATCH_CODES,
+  type ManifestReport,
+  problemsIn,
+  VALID_ASSET,
+} from '#provenance/validation-report.ts';
 import { describePart, partKey } from '#publications/media-part.ts';
 import {
   type Deviation,
@@ -111,13 +117,10 @@ export function withLeftOut(verification: Verification, found: LeftOut | null): 
   if (!isFailure && codes.some(({ code }) => code === found.code)) return verification;
   const added = { explanation: explanationOf(found.code) ?? found.code, ...found, count: 1 };
   const isOther = isFailure && found.code !== TEXT_CODE;
-  const others = isOther ? codes.filter(({ code }) => !MATCHES.includes(code)) : codes;
+  const others = isOther ? codes.filter(({ code }) => !MATCH_CODES.includes(code)) : codes;
   const described = { ...verification, ...(isFailure && { state: 'invalid' as const }), codes: [added, ...others] };
   return { ...described, summary: summarize(described) };
 }
-
-/** The readers' words for media that is what was signed. */
-const MATCHES = ['assertion.dataHash.match', 'assertion.bmffHash.match'];
 
 /** Deviations that a report lists, by its kind; more are counted. */
 const MAX_LISTED: Readonly<Record<ReportKind, number>> = { summary: 25, detailed: 500, full: 1_000_000 };

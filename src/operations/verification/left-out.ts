@@ -7,7 +7,8 @@ import type { MerkleBox } from '#formats/isobmff-boxes.ts';
 import { linksToOtherFiles } from '#formats/matroska-links.ts';
 import type { PictureManifest } from '#formats/picture-manifest.ts';
 import { beginsWithText } from '#formats/text-beginning.ts';
-import { decodeCbor, onlyCbor, onlyChild } from '#provenance/jumbf.ts';
+import { readStoreGraph } from '#provenance/chain-limits.ts';
+import { decodeCbor, type JumbfBox, onlyCbor, onlyChild } from '#provenance/jumbf.ts';
 import { manifestIn, parseManifestStore } from '#provenance/manifest-store.ts';
 import { hasKnownHeaders, unsignedParts } from '#provenance/unsigned-bytes.ts';
 import type { ManifestReport } from '#provenance/validation-report.ts';
@@ -44,11 +45,11 @@ type Binding =
     };
 
 /**
- * Returns the binding of the manifest of a label, by default the last one of the store. Null where it cannot be read here,
- * or is none that leaves out ranges or boxes: that of an update stands in the manifest before it.
+ * Returns the binding of the manifest of a label, by default the last one of the store; that of an update stands in the manifest that
+ * it updates. Null where it cannot be read here, or is none that leaves out ranges or boxes.
  */
 export function bindingOf(store: Uint8Array, label?: string): Binding | null {
-  const assertions = onlyChild(manifestIn(store, label), 'c2pa.assertions')?.children ?? [];
+  const assertions = onlyChild(updatedManifest(store, label), 'c2pa.assertions')?.children ?? [];
   const [binding, ...others] = assertions.filter((each) => each.label.startsWith('c2pa.hash.'));
   if (binding === undefined || others.length > 0) return null;
   const content = decodeCbor(onlyCbor(binding));
@@ -61,8 +62,25 @@ export function bindingOf(store: Uint8Array, label?: string): Binding | null {
   return data === undefined ? null : { by: 'boxes', ...data };
 }
 
+/** The type of an update manifest, which has no binding of its own (C2PA 2.2 §11.2.3). */
+const UPDATE_TYPE = 'c2um';
+
+function updatedManifest(store: Uint8Array, label?: string): JumbfBox | undefined {
+  let manifest = manifestIn(store, label);
+  if (manifest?.type !== UPDATE_TYPE) return manifest;
+  const { manifests } = readStoreGraph(store);
+  for (let count = 0; manifest?.type === UPDATE_TYPE && count < manifests.size; count += 1) {
+    const [updated, ...others]: string[] = [...new Set(manifests.get(manifest.label)?.ingredients)];
+    manifest = updated === undefined || others.length > 0 ? undefined : manifestIn(store, updated);
+  }
+  return manifest;
+}
+
 const UNKNOWN_HEADERS =
   'The signature has headers that it does not cover and that are not known or hold something else, or padding that is not zero.';
+
+/** The part of a report that tells what was read. */
+type ReadReport = Pick<ManifestReport, 'active_manifest' | 'validation_results'>;
 
 /** Codes by which readers tell, for information, of a time-stamp that confirms nothing: nobody but a forger writes such into a header. */
 const FALSE_TIME_STAMPS = ['timeStamp.malformed', 'timeStamp.mismatch'];
@@ -71,7 +89,7 @@ const FALSE_TIME_STAMPS = ['timeStamp.malformed', 'timeStamp.mismatch'];
  * Returns what to say of an embedded manifest whose signature has more in headers that it does not cover than belongs there; null where
  * it has not.
  */
-export function findInHeaders(store: Uint8Array, report: ManifestReport): LeftOut | null {
+export function findInHeaders(store: Uint8Array, report: ReadReport): LeftOut | null {
   const { active_manifest: label, validation_results: results } = report;
   const { informational = [] } = results?.activeManifest ?? {};
   const code = FALSE_TIME_STAMPS.find((each) => informational.some((finding) => finding.code === each));
@@ -89,12 +107,12 @@ function mismatchOf(binding: Binding | null): string {
 interface AcceptedFile {
   readonly source: ByteSource;
   /** Null where the container cannot be read here. */
-  readonly layout: MediaLayout | null;
+  readonly layout: Omit<MediaLayout, 'extensions' | 'hasVideo'> | null;
   /** The embedded manifest of a picture; null for anything else. */
   readonly picture: PictureManifest | null;
   /** Null where its bytes are not known here. */
   readonly store: Uint8Array | null;
-  readonly report: ManifestReport;
+  readonly report: ReadReport;
   readonly isSidecar: boolean;
 }
 
@@ -192,14 +210,14 @@ function haveMaps(merkleBoxes: readonly MerkleBox[], binding: Binding | null): b
  */
 async function holdsStoreAlone(
   { content, ...element }: ManifestElement,
-  { source, layout, report, store: read }: AcceptedFile,
+  { source, layout, report, store: read, isSidecar }: AcceptedFile,
   signal: AbortSignal,
 ): Promise<boolean> {
   const store = read === null ? undefined : parseManifestStore(read);
   if (content === null || store === undefined) return false;
-  const { whole } = store;
-  const held = await readRange(source, content.offset, Math.min(content.length, whole.length), signal);
-  if (!held.equals(whole)) return false;
+  const held = await readRange(source, content.offset, Math.min(content.length, store.whole.length), signal);
+  const part = parseManifestStore(held);
+  if (part === undefined || !(part.whole.equals(store.whole) || (!isSidecar && isPartOf(part, store)))) return false;
   if (await layout?.leadsInto?.(element, source, signal)) return false;
   const { holdsMedia } = layout ?? {};
   // Signed bytes may look like media by chance: a manifest's label is random, and so are hashes.
@@ -208,7 +226,22 @@ async function holdsStoreAlone(
     unsignedParts(store, report.active_manifest).some((part) => holdsMedia(part, content.offset))
   )
     return false;
-  return await areZeros(source, content.offset + whole.length, content.offset + content.length, signal);
+  return await areZeros(source, content.offset + part.whole.length, content.offset + content.length, signal);
+}
+
+/** Tells whether a store has nothing but manifests of another one: that of an update is made of two. */
+function isPartOf(part: JumbfBox, store: JumbfBox): boolean {
+  const manifests = new Map(store.children.map(({ label, whole }) => [label, whole]));
+  return (
+    descriptionOf(part).equals(descriptionOf(store)) &&
+    part.children.every(({ label, whole }) => manifests.get(label)?.equals(whole) === true)
+  );
+}
+
+/** Returns the description box of a manifest store, before its manifests. */
+function descriptionOf({ bytes, children }: JumbfBox): Buffer {
+  const end = children.reduce((sum, { whole }) => sum - whole.length, bytes.length);
+  return Buffer.from(bytes.subarray(0, end));
 }
 
 /** Tells whether a range lies in an element: even zeros beside it are read where others were, and what follows elsewhere. */

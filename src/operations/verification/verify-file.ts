@@ -17,17 +17,19 @@ import { mostIdentities } from '#provenance/describe-identities.ts';
 import { readManifestStore } from '#provenance/manifest-store.ts';
 import { type AssetReading, assetReadingOf } from '#provenance/official-reader.ts';
 import { readIdentities } from '#provenance/publisher-report.ts';
-import { type ReadableAsset, readInWasm } from '#provenance/reader-threads.ts';
+import type { ReadableAsset } from '#provenance/reader-threads.ts';
 import { stillMediaType } from '#provenance/still-media-type.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { ManifestReport } from '#provenance/validation-report.ts';
 import { isS3Url } from '#s3/s3-address.ts';
 import { elsewhereWarnings, remoteManifestWarnings } from '../describe-ingredient.ts';
+import { readStore, storeRangesOf } from '../embedded-store.ts';
 import { faultOf } from '../ingredients.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '../operation.ts';
 import { withHeartbeat } from '../read-back.ts';
 import { describeReading, withFindings } from './describe-verdict.ts';
-import { bindingOf, findLeftOut, type LeftOut } from './left-out.ts';
+import { judgeReading, NO_STORE, showsManifest } from './judge-reading.ts';
+import type { LeftOut } from './left-out.ts';
 import { answerKind, forensicsOf, type ReportKind, writeReport } from './report.ts';
 
 /** The reasons for which a verification has no crJSON. */
@@ -135,9 +137,6 @@ interface AssetResult {
 
 /** The reader's words for a file that names a manifest at a remote address only. It is never fetched. */
 const REMOTE_MANIFEST = /must fetch remote manifests/i;
-/** The reader's words for a manifest that is there and cannot be read: they name a part of it. Others are about the container. */
-const UNREADABLE_MANIFEST = /\b(claim|assertion|COSE|CBOR|JUMBF?|time stamp|C2PA box|manifest without)\b/i;
-
 /** Has the official reader read the file. Throws where neither it nor this service can make anything of the container. */
 async function readAsset(
   { layout, mediaType, problem, sidecar }: FoundManifest,
@@ -164,20 +163,15 @@ async function readAsset(
       assetReadingOf({ ...asset, ...(anchors !== null && { anchors }) }, signal),
     );
   const first = store === null ? await readUnknownSigner(lists, read) : await read(lists.pem);
-  if (first === 'none' && layout !== null && sidecar === null) return unreadable(NO_STORE);
-  const label = first === 'none' || 'problem' in first ? undefined : first.active_manifest;
-  const isUnread = sidecar === null && (layout === null || store === null || bindingOf(store, label) === null);
-  const reading = isUnread ? await readTwice(first, asset, lists, context) : first;
-  const leftOut = isAccepted(reading)
-    ? await findLeftOut(
-        { source: pinned, layout, picture, store, report: reading, isSidecar: sidecar !== null },
-        signal,
-      )
-    : null;
+  // Readers may say of two manifests that there is none to be read.
+  const isFound = layout !== null || sidecar !== null || (picture !== null && picture.manifest !== null);
+  if (first === 'none' && isFound && sidecar === null) return unreadable(NO_STORE);
+  const file = { ...asset, source: pinned, layout, picture, store, isSidecar: sidecar !== null };
+  const { reading, leftOut } = await judgeReading(first, file, lists.pem, signal);
   await pinned.checkUnchanged?.(signal);
-  if (layout === null && sidecar === null && !showsManifest(reading)) {
-    // Only the reader knows pictures and documents: they have no manifest where it finds none. Of a damaged container it
-    // may miss one.
+  if (!isFound && !showsManifest(reading)) {
+    // Only the reader knows other pictures and documents: they have no manifest where it finds none. Of a damaged container
+    // it may miss one.
     const isRemote = reading !== 'none' && 'problem' in reading && REMOTE_MANIFEST.test(reading.problem);
     const isSearched = problem?.reason === 'FORMAT_UNKNOWN' && (reading === 'none' || isRemote);
     const warnings = isRemote ? [warning('REMOTE_MANIFEST_NOT_FETCHED', { title: source.name })] : [];
@@ -200,8 +194,6 @@ function unreadable(problem: string): AssetResult {
   return { reading: { problem }, store: null, leftOut: null, crJsonAsset: null, warnings: [] };
 }
 
-const NO_STORE = 'a box, chunk or frame of C2PA is there without one manifest store that can be read';
-
 /**
  * Returns why a manifest store does not count, before a reader is asked, which might see another one in it; null where it does. Throws
  * `MANIFEST_TOO_COMPLEX`.
@@ -214,32 +206,6 @@ function refuseStore(name: string, store: Uint8Array): string | null {
   } catch (error) {
     return `the manifest store cannot be read in one way: ${(error as Error).message}`;
   }
-}
-
-/**
- * Has the newer reader confirm the reading of a manifest whose binding cannot be read here: it refuses a hash that leaves
- * out more than the manifest, and a C2PA box without one. If it knows no such container, the first reading stands.
- */
-async function readTwice(
-  first: AssetReading,
-  { path, mediaType }: { readonly path: string; readonly mediaType: string },
-  { pem }: TrustLists,
-  { signal }: InputContext,
-): Promise<AssetReading> {
-  if (first !== 'none' && !isAccepted(first)) return first;
-  const second = await readInWasm({ answer: 'report', asset: { path, mediaType }, anchors: pem }, signal);
-  if ('problem' in second) return UNREADABLE_MANIFEST.test(second.problem) ? second : first;
-  return isAccepted(second.report) && first !== 'none' ? first : second.report;
-}
-
-/** Returns true where the reader refuses nothing. */
-function isAccepted(reading: AssetReading): reading is ManifestReport {
-  return reading !== 'none' && !('problem' in reading) && reading.validation_state !== 'Invalid';
-}
-
-/** Returns true where the reader finds a manifest, whether it can read it or not. */
-function showsManifest(reading: AssetReading): boolean {
-  return reading !== 'none' && (!('problem' in reading) || UNREADABLE_MANIFEST.test(reading.problem));
 }
 
 /**
@@ -271,13 +237,14 @@ async function embeddedStore(
   signal: AbortSignal,
 ): Promise<Buffer | null> {
   if (found === null || found.manifest === null) return null;
-  const { offset, length } = found.manifest;
-  if (length > MAX_STORE_BYTES) {
-    const details = { name: source.name, sizeBytes: length, limitBytes: MAX_STORE_BYTES };
-    throw new AppError('MANIFEST_TOO_LARGE', details);
+  const ranges = 'unwrap' in found ? [found.manifest] : storeRangesOf(found);
+  const sizeBytes = ranges.reduce((sum, { length }) => sum + length, 0);
+  if (sizeBytes > MAX_STORE_BYTES) {
+    throw new AppError('MANIFEST_TOO_LARGE', { name: source.name, sizeBytes, limitBytes: MAX_STORE_BYTES });
   }
-  const bytes = await readRange(source, offset, length, signal);
-  return 'unwrap' in found ? found.unwrap(bytes) : bytes;
+  if (!('unwrap' in found)) return await readStore(source, found, signal);
+  const { offset, length } = found.manifest;
+  return found.unwrap(await readRange(source, offset, length, signal));
 }
 
 /** Reasons for which a file is taken to have no sidecar next to it: some servers refuse names that they do not have. */

@@ -15,7 +15,7 @@ import { sdkProblem } from '../sdk/sdk-problem.ts';
 import type { Signer } from '../signer.ts';
 import { stillMediaTypeOf } from '../still-media-type.ts';
 import type { TrustLists } from '../trust-lists.ts';
-import { failuresIn, VALID_ASSET } from '../validation-report.ts';
+import { failuresIn, VALID_ASSET, withFailures } from '../validation-report.ts';
 import { newInstanceId, type PreparedIngredient, smallestDefinition } from './manifest-definition.ts';
 import { zeroSignature } from './sign-manifest.ts';
 
@@ -99,7 +99,6 @@ async function readSignedFile(
   if (manifest !== undefined && manifest.sizeBytes > MAX_STORE_BYTES) {
     return plain(source, role, [tooLarge(title, manifest.sizeBytes)]);
   }
-  const stated = await manifest?.read(context.signal);
   const timeoutMs =
     VALIDATION_TIMEOUT_MS +
     ((statSync(source.path, { throwIfNoEntry: false })?.size ?? 0) / MIN_HASHING_BYTES_PER_S) * 1000;
@@ -107,6 +106,7 @@ async function readSignedFile(
   try {
     const mediaType = (await stillMediaTypeOf(source.path)) ?? source.mediaType;
     const signal = AbortSignal.any([context.signal, late]);
+    const stated = await manifest?.read(signal);
     return await readMedia({ ...source, mediaType }, stated, role, { ...context, signal });
   } catch (error) {
     context.signal.throwIfAborted();
@@ -137,7 +137,26 @@ async function readMedia(
   if (read.ingredient.active_manifest === undefined) return plain(source, role);
   const bytes = await ingredientStoreOf(read.store, context.signal);
   assert(bytes !== null, 'an ingredient with an active manifest has a manifest store');
-  return withStore({ ...read.ingredient, ...json }, role, { bytes, activeDigest });
+  const judged = await judgedIngredient(source, read.ingredient, store, context.signal);
+  return withStore({ ...judged, ...json }, role, { bytes, activeDigest });
+}
+
+/** Adds to an ingredient that the SDK does not refuse the findings by which `verify` refuses its file. */
+async function judgedIngredient(
+  { judge }: SourceOf<'file'>,
+  ingredient: IngredientJson,
+  store: Uint8Array,
+  signal: AbortSignal,
+): Promise<IngredientJson> {
+  const { active_manifest: active, validation_results: results } = ingredient;
+  if (judge === undefined || failuresIn(results?.activeManifest, VALID_ASSET).length > 0) return ingredient;
+  const report = {
+    manifests: {},
+    ...(active !== undefined && { active_manifest: active }),
+    ...(results !== undefined && { validation_results: results }),
+  };
+  const failures = await judge(report, store, signal);
+  return failures.length === 0 ? ingredient : { ...ingredient, validation_results: withFailures(results, failures) };
 }
 
 /** Returns the manifest store of a file whose format has no handler here. The SDK finds it without validating it. */

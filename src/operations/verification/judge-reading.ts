@@ -1,0 +1,103 @@
+import type { ByteSource } from '#bytes/byte-source.ts';
+import type { MediaLayout } from '#formats/format-handler.ts';
+import type { PictureManifest } from '#formats/picture-manifest.ts';
+import type { AssetReading } from '#provenance/official-reader.ts';
+import { readInWasm } from '#provenance/reader-threads.ts';
+import { type ManifestReport, problemsIn, VALID_ASSET } from '#provenance/validation-report.ts';
+import { bindingOf, findLeftOut, type LeftOut } from './left-out.ts';
+
+// Judges a file by what the native reader says of it, what the newer reader says, and what no hash covers: for a verdict, and for an
+// ingredient of what is signed.
+
+/** A file that was read with its manifest. */
+export interface ReadFile {
+  readonly source: ByteSource;
+  readonly path: string;
+  readonly mediaType: string;
+  /** Null where the container cannot be read here. */
+  readonly layout: Omit<MediaLayout, 'extensions' | 'hasVideo'> | null;
+  /** The embedded manifest of a picture; null for anything else. */
+  readonly picture: PictureManifest | null;
+  /** Null where its bytes are not known here. */
+  readonly store: Uint8Array | null;
+  readonly isSidecar: boolean;
+}
+
+/** The reading that counts, and what it leaves out. */
+interface Judgement {
+  readonly reading: AssetReading;
+  readonly leftOut: LeftOut | null;
+}
+
+/** The problem of a file with an element of C2PA in which no reader, or not each the same, finds a manifest store. */
+export const NO_STORE = 'a box, chunk or frame of C2PA is there without one manifest store that can be read';
+
+/** The reader's words for a manifest that is there and cannot be read: they name a part of it. Others are about the container. */
+const UNREADABLE_MANIFEST = /\b(claim|assertion|COSE|CBOR|JUMBF?|time stamp|C2PA box|manifest without)\b/i;
+
+/** Returns the reading of a file, confirmed or refused where the native reader does not tell all, and what its manifest leaves out. */
+export async function judgeReading(
+  first: AssetReading,
+  file: ReadFile,
+  anchors: string | null,
+  signal: AbortSignal,
+): Promise<Judgement> {
+  const { layout, store, isSidecar } = file;
+  const isKnown = isSidecar || (layout !== null && store !== null && bindingOf(store, labelOf(first)) !== null);
+  const reading = isKnown && !lacksMatch(first) ? first : await readTwice(first, file, anchors, signal);
+  const leftOut = isAccepted(reading) ? await findLeftOut({ ...file, report: reading }, signal) : null;
+  return { reading, leftOut };
+}
+
+function labelOf(reading: AssetReading): string | undefined {
+  return reading === 'none' || 'problem' in reading ? undefined : reading.active_manifest;
+}
+
+/** Returns true where the reader refuses nothing. */
+function isAccepted(reading: AssetReading): reading is ManifestReport {
+  return reading !== 'none' && !('problem' in reading) && reading.validation_state !== 'Invalid';
+}
+
+/** Tells whether a reader refuses nothing and does not say either that the media match: the native one does not say it of an update. */
+function lacksMatch(reading: AssetReading): boolean {
+  return isAccepted(reading) && problemsIn(reading.validation_results, VALID_ASSET).length > 0;
+}
+
+/** Returns true where the reader finds a manifest, whether it can read it or not. */
+export function showsManifest(reading: AssetReading): boolean {
+  return reading !== 'none' && (!('problem' in reading) || UNREADABLE_MANIFEST.test(reading.problem));
+}
+
+/**
+ * Has the newer reader confirm a reading that says nothing of the binding, or whose binding cannot be read here: it refuses a hash that
+ * leaves out more than the manifest, and a C2PA box without one. If it knows no such container, the first reading stands.
+ */
+async function readTwice(
+  first: AssetReading,
+  { path, mediaType, isSidecar }: ReadFile,
+  anchors: string | null,
+  signal: AbortSignal,
+): Promise<AssetReading> {
+  // The newer reader takes no manifest apart from its asset.
+  if (isSidecar || (first !== 'none' && !isAccepted(first))) return first;
+  const second = await readInWasm({ answer: 'report', asset: { path, mediaType }, anchors }, signal);
+  if ('problem' in second) return UNREADABLE_MANIFEST.test(second.problem) ? second : first;
+  if (first === 'none' || !isAccepted(second.report)) return second.report;
+  return lacksMatch(first) ? withBinding(first, second.report) : first;
+}
+
+/** Codes about the binding of an accepted manifest. */
+const OF_BINDING = /^assertion\.(?:\w+Hash\.match|dataHash\.additionalExclusionsPresent)$/;
+
+/** Returns a reading with what another one says of the binding to the media. */
+function withBinding(reading: ManifestReport, other: ManifestReport): ManifestReport {
+  const { activeManifest: own, ...results } = reading.validation_results ?? {};
+  const { activeManifest: added } = other.validation_results ?? {};
+  if (own === undefined || added === undefined) return reading;
+  const joined = (kind: 'success' | 'informational') => [
+    ...own[kind],
+    ...added[kind].filter(({ code }) => OF_BINDING.test(code)),
+  ];
+  const activeManifest = { ...own, success: joined('success'), informational: joined('informational') };
+  return { ...reading, validation_results: { ...results, activeManifest } };
+}

@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { ScratchSpace } from '#bytes/scratch-space.ts';
+import { InputResolver } from '#inputs/input-resolver.ts';
+import { localFileOpener } from '#inputs/local/local-file.ts';
+import type { InputContext, OperationServices } from '#operations/operation.ts';
+import { signAudio, signVideo } from '#operations/registry.ts';
+import { LocalSink } from '#outputs/local-sink.ts';
+import { createFragmentReader } from '#provenance/official-reader.ts';
+import { NO_TRUST_LISTS } from '#provenance/trust-lists.ts';
+import { readManifest } from '../support/manifests/read-manifest.ts';
+import { testAuthor } from '../support/manifests/sign-wav.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { withHeaders } from '../support/verification/file-forgeries.ts';
+import { makeSigned, verdictOn } from '../support/verification/forged-files.ts';
+import { signPicture } from '../support/verification/signed-pictures.ts';
+import { signBySdk } from '../support/verification/signed-updates.ts';
+
+// A source is signed again with what `verify` says of it: the readers alone do not see all that is wrong.
+
+const folder = temporaryFolder();
+let count = 0;
+
+/** Signs a file again, perhaps as made from another one. Returns what the manifest says of its parent. */
+async function parentIn(
+  name: string,
+  bytes: Uint8Array,
+  given?: { readonly name: string; readonly bytes: Uint8Array },
+) {
+  const home = join(folder, `case-${count++}`);
+  const [output, dataDir, path] = [join(home, 'output'), join(home, 'data'), join(home, name)];
+  mkdirSync(dataDir, { recursive: true });
+  writeFileSync(path, bytes);
+  if (given !== undefined) writeFileSync(join(home, given.name), given.bytes);
+  const key = { jobId: 'job', inputIndex: 0, attempt: 1 };
+  const context: InputContext = {
+    signal: new AbortController().signal,
+    scratch: new ScratchSpace({ dir: home, dataDir }, key),
+    progress: () => undefined,
+    opened: () => undefined,
+    reached: () => undefined,
+    reserveOutputPath: () => Promise.resolve(),
+    confirmLease: () => Promise.resolve(),
+    awaitSignature: (sign) => sign(),
+  };
+  const services: Omit<OperationServices, 'assets'> = {
+    inputs: new InputResolver({ local_file_path: localFileOpener({ roots: undefined, protectedPaths: [] }) }),
+    outputs: new LocalSink({ baseDir: output, dataDir }),
+    author: testAuthor(),
+    manifestDefaults: { actions: [] },
+    outputChecker: null,
+    fragments: createFragmentReader(),
+    fragmentChecks: null,
+    trust: { current: NO_TRUST_LISTS },
+  };
+  const input = { type: 'local_file_path', path } as const;
+  const parent = given && { type: 'file', source: { type: 'local_file_path', path: join(home, given.name) } };
+  const params = parent && { parent, all_actions_included: true };
+  const operation = name.endsWith('.wav') ? signAudio : signVideo;
+  const work = { ...key, identity: 'default', operation: operation.name, input, output: null, params };
+  const { outputPath, warnings } = await operation.run(work as never, context, services as OperationServices);
+  const mediaType = name.endsWith('.wav') ? 'audio/wav' : 'video/mp4';
+  const { allActionsIncluded, ingredients } = await readManifest(readFileSync(outputPath), mediaType);
+  const [ingredient] = ingredients;
+  const failures = ingredient?.validation_results?.activeManifest.failure.map(({ code }) => code) ?? [];
+  return {
+    allActionsIncluded,
+    failures: failures.filter((code) => code !== 'signingCredential.untrusted'),
+    warnings: warnings.map(({ reason }) => reason),
+  };
+}
+
+const padded = (store: Buffer): Buffer =>
+  withHeaders(store, (headers) => {
+    const pad = Buffer.from(headers.get('pad') as Uint8Array);
+    pad.write('other bytes', 100);
+    headers.set('pad', pad);
+  });
+
+describe('a parent that verify does not call valid is recorded with what it says, and the history is not complete', () => {
+  for (const [name, code] of [
+    ['film.mp4', 'assertion.bmffHash.mismatch'],
+    ['sound.wav', 'assertion.dataHash.mismatch'],
+  ] as const) {
+    test(`with other bytes in the padding of the signature of ${name}`, async () => {
+      const { bytes, store } = await makeSigned(name, folder);
+      assert.deepEqual(await parentIn(name, bytes), { allActionsIncluded: true, failures: [], warnings: [] });
+      const at = bytes.indexOf(store);
+      const forged = Buffer.concat([bytes.subarray(0, at), padded(store), bytes.subarray(at + store.length)]);
+      assert.equal((await verdictOn(name, { [name]: forged }, folder)).state, 'invalid');
+      const found = await parentIn(name, forged);
+      assert.deepEqual(found, { allActionsIncluded: false, failures: [code], warnings: ['INGREDIENT_INVALID'] });
+    });
+  }
+
+  test('with a box of C2PA in which no reader finds a manifest', async () => {
+    const { bytes } = await makeSigned('film.mp4', folder);
+    bytes.write('nanifest', bytes.indexOf('manifest\0'), 'latin1');
+    const found = await parentIn('film.mp4', bytes);
+    assert.deepEqual(found, { allActionsIncluded: false, failures: [], warnings: ['INGREDIENT_UNREADABLE'] });
+  });
+
+  test('with other bytes in the manifest of a picture that the request gives', async () => {
+    const { bytes } = await makeSigned('film.mp4', folder);
+    const picture = await signPicture('a.png', folder);
+    const padAt = picture.indexOf('\x63padY', 0, 'latin1') + 100;
+    const forged = Buffer.from(picture);
+    forged.write('other bytes', padAt);
+    const honest = await parentIn('film.mp4', bytes, { name: 'a.png', bytes: picture });
+    assert.deepEqual(honest, { allActionsIncluded: true, failures: [], warnings: [] });
+    const found = await parentIn('film.mp4', bytes, { name: 'a.png', bytes: forged });
+    const failures = ['assertion.dataHash.mismatch'];
+    assert.deepEqual(found, { allActionsIncluded: false, failures, warnings: ['INGREDIENT_INVALID'] });
+  });
+
+  test('with an update manifest, and media that had been altered before', async () => {
+    const { bytes } = await makeSigned('film.mp4', folder);
+    const at = bytes.indexOf('mdat') + 60;
+    bytes.writeUInt8(bytes.readUInt8(at) ^ 1, at);
+    const updated = await signBySdk(bytes, 'video/mp4', 'update');
+    assert.equal((await verdictOn('film.mp4', { 'film.mp4': updated }, folder)).state, 'invalid');
+    const found = await parentIn('film.mp4', updated);
+    const failures = ['assertion.bmffHash.mismatch'];
+    assert.deepEqual(found, { allActionsIncluded: false, failures, warnings: ['INGREDIENT_INVALID'] });
+  });
+
+  test('but one with an update manifest is valid', async () => {
+    const { bytes } = await makeSigned('film.mp4', folder);
+    const updated = await signBySdk(bytes, 'video/mp4', 'update');
+    assert.deepEqual(await parentIn('film.mp4', updated), { allActionsIncluded: true, failures: [], warnings: [] });
+  });
+});

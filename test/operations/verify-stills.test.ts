@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { Verification } from '#contract/verification.ts';
+import { makeMedia } from '../support/media/make-media.ts';
+import { box } from '../support/media/movie-bytes.ts';
+import { writeFiles } from '../support/publications/make-folder.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { signBySdk } from '../support/verification/signed-updates.ts';
+import { verifyInput } from '../support/verification/verify-input.ts';
+
+// Pictures that the official SDK signs, however they begin.
+
+const folder = temporaryFolder();
+let count = 0;
+
+async function verdict(name: string, bytes: Uint8Array): Promise<Verification> {
+  const home = writeFiles(join(folder, `case-${count++}`), { [name]: bytes });
+  return (await verifyInput({ type: 'local_file_path', path: join(home, name) }, home)).verification;
+}
+
+const SVG =
+  '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9" fill="green"/></svg>';
+const PROLOGS: Readonly<Record<string, string>> = {
+  nothing: '',
+  'a declaration': '<?xml version="1.0" encoding="UTF-8"?>\n',
+  'a comment of some length': `<?xml version="1.0"?><!-- ${'made by a program '.repeat(40)}-->\n`,
+  'a type of document':
+    '<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd" [<!ENTITY a "b">]>\n',
+};
+
+describe('a picture of the official SDK is valid as it was signed, and not with a byte changed', () => {
+  for (const [before, prolog] of Object.entries(PROLOGS)) {
+    test(`in SVG behind ${before}`, async () => {
+      const signed = await signBySdk(Buffer.from(prolog + SVG), 'image/svg+xml', 'create');
+      assert.equal((await verdict('a.svg', signed)).state, 'valid');
+      const altered = Buffer.from(signed.toString('latin1').replace('green', 'black'), 'latin1');
+      assert.equal((await verdict('a.svg', altered)).state, 'invalid');
+    });
+  }
+
+  test('in JPEG XL', async () => {
+    const bytes = Buffer.concat([
+      box('JXL ', Buffer.from('0d0a870a', 'hex')),
+      box('ftyp', Buffer.from('jxl \0\0\0\0jxl ', 'latin1')),
+      box('jxlc', Buffer.from('ff0a7f00884b', 'hex')),
+    ]);
+    const signed = await signBySdk(bytes, 'image/jxl', 'create');
+    assert.equal((await verdict('a.jxl', signed)).state, 'valid');
+    signed.writeUInt8(signed.readUInt8(signed.length - 1) ^ 1, signed.length - 1);
+    assert.equal((await verdict('a.jxl', signed)).state, 'invalid');
+  });
+});
+
+test('a picture with two manifests is invalid', async () => {
+  makeMedia(folder, ['-f', 'lavfi', '-i', 'testsrc2=s=64x48', '-frames:v', '1', 'a.png']);
+  const png = await signBySdk(readFileSync(join(folder, 'a.png')), 'image/png', 'create');
+  const at = png.indexOf('caBX') - 4;
+  const chunk = png.subarray(at, at + 12 + png.readUInt32BE(at));
+  const twice = Buffer.concat([png.subarray(0, at), chunk, png.subarray(at)]);
+  assert.equal((await verdict('a.png', twice)).state, 'invalid');
+});
+
+test('an SVG without a manifest has none', async () => {
+  for (const prolog of Object.values(PROLOGS))
+    assert.equal((await verdict('a.svg', Buffer.from(prolog + SVG))).state, 'none');
+});
