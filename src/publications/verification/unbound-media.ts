@@ -31,7 +31,7 @@ const HEAD_SIZE_BYTES = 16;
 /** The beginning of WebVTT, of the root element of TTML, and of SubRip; some segments of text are empty. */
 const TEXT_BEGINNING = /^(?:WEBVTT|<(?:[\w.-]+:)?tt[\s/>]|\d|$)/;
 /** An instruction or a comment of XML, which may stand before the root element. */
-const BEFORE_ROOT = /^(?:<\?[^>]*\?>|<!--[^]*?-->)/;
+const BEFORE_ROOT = /^(?:<\?[^>]*\?>|<!--[\s\S]*?-->)/;
 
 /**
  * Finds what players play beside the renditions with init segments: transport streams, packed audio, files without
@@ -133,7 +133,9 @@ async function areAll(
  */
 function isText(bytes: Buffer): boolean {
   try {
-    return !bytes.includes(0) && TEXT_BEGINNING.test(contentOf(new TextDecoder('utf-8', { fatal: true }).decode(bytes)));
+    return (
+      !bytes.includes(0) && TEXT_BEGINNING.test(contentOf(new TextDecoder('utf-8', { fatal: true }).decode(bytes)))
+    );
   } catch {
     return false;
   }
