@@ -120,7 +120,7 @@ const NO_FILE = { sizeBytes: 0, digest: new Uint8Array(), named: [] };
  */
 function relocationsOf(
   uris                           ,
-  playlists                             ,
+  playlists                                                ,
 )                                         {
   const byHash = Map.groupBy(uris, ({ hash }) => hash);
   const found = new Map                    ();

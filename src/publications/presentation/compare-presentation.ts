@@ -146,7 +146,7 @@ type Relocation = (playlist: HashedPlaylist) => HashedPlaylist | null;
  */
 function relocationsOf(
   uris: readonly SignedPlaylist[],
-  playlists: readonly ComparedPlaylist[],
+  playlists: readonly Pick<HashedFile, 'path' | 'digest'>[],
 ): readonly [Relocation, ...Relocation[]] {
   const byHash = Map.groupBy(uris, ({ hash }) => hash);
   const found = new Map<string, Relocation>();
