@@ -184,7 +184,7 @@ export function manifestsByEntry(
   renditions: readonly RenditionReading[],
   manifests: readonly VerifiedManifest[],
 ): (entry: Entry) => PresentingManifest[] {
-  const idOf = manifests.map(({ binding }, number) => binding?.manifest ?? String(number));
+  const idOf = manifests.map(({ binding }, number) => binding?.id ?? String(number));
   const renditionsOf = Map.groupBy(
     renditions.filter(({ read }) => read !== null && read.manifest !== null),
     ({ read }) => idOf[read?.manifest ?? -1],
