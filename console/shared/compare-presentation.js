@@ -18,8 +18,8 @@ import {
 /**
  * Compares the playlists of a folder with a signed presentation: each has to be a signed one, with the files that it names.
  * The folder may be one above or below the one that was signed. A signed playlist that is not there is no difference,
- * unless one that is there names it, a folder has its name, of which servers send a page, or a media playlist stands alone and a
- * playlist that may have named it is missing. `otherPaths` are those of playlists that are there and are not compared, and those of
+ * unless one that is there names it, a folder has its name, of which servers send a page, a file has it in other capitals, or a media
+ * playlist stands alone and a playlist that may have named it is missing. `otherPaths` are those of playlists that are there and are not compared, and those of
  * folders, with a slash at their end.
  */
 export function comparePresentation(
@@ -28,6 +28,21 @@ export function comparePresentation(
   otherPaths                   ,
 )                         {
   return 'uris' in signed ? compareList(signed, playlists, otherPaths) : compareDigest(signed, playlists);
+}
+
+/**
+ * Returns those of the paths that are the paths of signed playlists, wherever the root that was signed may lie by `playlists`. None are
+ * known where a digest stands for the list: it covers all playlists or none.
+ */
+export function signedPathsAmong(
+  signed              ,
+  playlists                                                ,
+  paths                   ,
+)           {
+  if (!('uris' in signed)) return [];
+  const uris = new Set                    (signed.uris.map(({ uri }) => uri));
+  const relocations = relocationsOf(signed.uris, playlists);
+  return paths.filter((path) => relocations.some((relocate) => uris.has(uriAt(relocate, path))));
 }
 
 /** Returns true where all signed fragments that a playlist names are known. */
@@ -40,19 +55,20 @@ function compareList(
   playlists                             ,
   otherPaths                   ,
 )                         {
-  const comparisons = relocationsOf(uris, playlists).map((relocate) =>
-    compareAt(relocate, uris, playlists, otherPaths),
-  );
+  const own = playlists.filter(({ isOfAnother }) => isOfAnother !== true);
+  const comparisons = relocationsOf(uris, own).map((relocate) => compareAt(relocate, uris, playlists, otherPaths));
   return comparisons.reduce((best, each) => (each.differences.length < best.differences.length ? each : best));
 }
 
 function compareAt(
   relocate            ,
   uris                           ,
-  playlists                             ,
+  all                             ,
   otherPaths                   ,
 )                         {
-  const signedOf = new Map(uris.map((each) => [each.uri, each]));
+  const signedOf = new Map                                    (uris.map((each) => [each.uri, each]));
+  const uriOf = (path        )                     => uriAt(relocate, path);
+  const playlists = all.filter(({ isOfAnother, path }) => isOfAnother !== true || signedOf.has(uriOf(path)));
   const differences = playlists.flatMap((playlist)                           => {
     const moved = relocate(playlist);
     const signed = moved === null ? undefined : signedOf.get(moved.path.normalize('NFC'));
@@ -64,14 +80,14 @@ function compareAt(
     return areSame ? [] : [{ part: 'files', kind: 'altered', playlist: playlist.path }];
   });
   const there = [...playlists.map(({ path }) => path), ...otherPaths];
-  const uriOf = (path        )                     => relocate({ ...NO_FILE, path })?.path.normalize('NFC');
   const present = new Set(there.map(uriOf));
   const absent = uris.map(({ uri }) => uri).filter((uri) => !present.has(uri));
   const needed = new Set(playlists.flatMap(({ names }) => names.map(uriOf)));
   const lost = absent.filter((uri) => needed.has(uri));
   differences.push(...lost.map((playlist) => ({ part: 'playlist', kind: 'missing', playlist })         ));
   const others = new Set(otherPaths.map((path) => foldedPath(uriOf(path) ?? '')));
-  const replaced = new Set(absent.filter((uri) => !needed.has(uri) && others.has(foldedPath(`${uri}/`))));
+  const isReplaced = (uri        )          => others.has(foldedPath(uri)) || others.has(foldedPath(`${uri}/`));
+  const replaced = new Set(absent.filter((uri) => !needed.has(uri) && isReplaced(uri)));
   differences.push(...[...replaced].map((playlist) => ({ part: 'playlist', kind: 'altered', playlist })         ));
   const standsAlone = playlists.some(({ isEntry, isHlsMedia }) => isEntry && isHlsMedia);
   const parent = standsAlone ? absent.find((uri) => /\.m3u8?$/i.test(uri)) : undefined;
@@ -89,6 +105,11 @@ function compareDigest(signed                    , playlists                    
   return { differences: isSigned ? [] : [{ part: 'playlist', kind: 'unreadable', playlist: null }], absent: [] };
 }
 
+/** Returns the path that a file had when it was signed; undefined where it lies outside of what was. */
+function uriAt(relocate            , path        )                     {
+  return relocate({ ...NO_FILE, path })?.path.normalize('NFC');
+}
+
 const NO_FILE = { sizeBytes: 0, digest: new Uint8Array(), named: [] };
 
 /** Moves a playlist, and what it names, to where it was signed; null where it lies outside what was signed. */
@@ -99,7 +120,7 @@ const NO_FILE = { sizeBytes: 0, digest: new Uint8Array(), named: [] };
  */
 function relocationsOf(
   uris                           ,
-  playlists                             ,
+  playlists                                                ,
 )                                         {
   const byHash = Map.groupBy(uris, ({ hash }) => hash);
   const found = new Map                    ();

@@ -49,6 +49,10 @@ describe('text is', () => {
     ['WebVTT', TEXT],
     ['WebVTT with a mark of the byte order', `\ufeff${TEXT}`],
     ['TTML', '<?xml version="1.0" encoding="utf-8"?>\n<tt xmlns="http://www.w3.org/ns/ttml"/>\n'],
+    [
+      'TTML with a prefix, behind comments and instructions',
+      '<?xml version="1.0"?>\n<!-- <MPD> -->\n<?xml-stylesheet href="a.css"?>\n<tt:tt xmlns:tt="http://www.w3.org/ns/ttml"/>\n',
+    ],
     ['SubRip', '1\n00:00:00,000 --> 00:00:01,000\nHello\n'],
     ['an empty segment', ''],
   ] as const) {
@@ -64,6 +68,8 @@ describe('media are unsigned that playlists name as subtitles', () => {
     ['behind text', Buffer.concat([Buffer.from(`${TEXT}\nNOTE ${'x'.repeat(600)}\n\n`), packet])],
     ['in UTF-8', `YUV4MPEG2 W4 H4\nFRAME\n${'x'.repeat(24)}`],
     ['behind more text than there is', TEXT + 'x'.repeat(4 * 1024 * 1024)],
+    ['as a list of other files, which players read in XML of whatever name', mpd('text/vtt')],
+    ['as such a list behind what looks like TTML', `<!-- <tt> --><?tt <tt> ?>${mpd('text/vtt').subarray(22)}`],
     ['behind the first bytes of a picture', Buffer.concat([Buffer.from('ffd8ffe0', 'hex'), packet])],
   ] as const) {
     test(name, async () => {

@@ -3,7 +3,11 @@ import { createHash } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { placeholderWholeHash } from '#formats/hard-binding.ts';
 import type { LateAssertion } from '#provenance/manifest-request.ts';
-import { type ComparedPlaylist, comparePresentation } from '#publications/presentation/compare-presentation.ts';
+import {
+  type ComparedPlaylist,
+  comparePresentation,
+  signedPathsAmong,
+} from '#publications/presentation/compare-presentation.ts';
 import {
   digestOfFiles,
   digestOfList,
@@ -142,10 +146,27 @@ describe('a presentation', () => {
     }
   });
 
+  test('differs where a playlist of other media stands at the path of a signed one, and no other one of them counts', () => {
+    const ofAnother = (path: string): ComparedPlaylist => ({
+      ...playlist(path, { content: 'other' }),
+      isOfAnother: true,
+    });
+    const altered = { part: 'playlist', kind: 'altered', playlist: 'master.m3u8' };
+    for (const others of [[], [ofAnother('other.m3u8')]]) {
+      assert.deepEqual(compare([VIDEO, TEXT, ofAnother('master.m3u8'), ...others]).differences, [altered]);
+      assert.deepEqual(compare([...ALL, ...others]).differences, []);
+    }
+    const [here] = moved([ofAnother('master.m3u8')], (path) => `site/${path}`);
+    const inSite = moved([VIDEO, TEXT], (path) => `site/${path}`);
+    assert.ok(here !== undefined);
+    assert.deepEqual(compare([...inSite, here]).differences, [{ ...altered, playlist: here.path }]);
+    assert.deepEqual(signedPathsAmong(SIGNED, inSite, [here.path, 'site/other.m3u8', 'master.m3u8/x']), [here.path]);
+  });
+
   test('tells what is not there, and differs where a folder has its name, or a media playlist stands alone for it', () => {
     assert.deepEqual(compare([MASTER, VIDEO]), { differences: [], absent: ['text/index.m3u8'] });
     assert.deepEqual(compare([MASTER, VIDEO], ['text/index.m3u8']), { differences: [], absent: [] });
-    for (const name of ['text/index.m3u8/', 'TEXT/Index.m3u8/']) {
+    for (const name of ['text/index.m3u8/', 'TEXT/Index.m3u8/', 'TEXT/Index.m3u8']) {
       const replaced = { part: 'playlist', kind: 'altered', playlist: 'text/index.m3u8' };
       assert.deepEqual(compare([MASTER, VIDEO], [name]), { differences: [replaced], absent: [] });
     }

@@ -319,6 +319,43 @@ describe('the presentation of a publication', () => {
     assert.deepEqual([state, publication?.presentation], ['invalid', 'changed']);
   });
 
+  test('is changed where a playlist of another publication stands in place of a signed one', async () => {
+    const root = copyOf(packaged, (copy) => {
+      const names = readdirSync(copy, { recursive: true, encoding: 'utf8' });
+      for (const name of names) if (name.endsWith('.m3u8')) rmSync(join(copy, name));
+      cpSync(carried, copy, { recursive: true, filter: (path) => !path.endsWith('.mpd') });
+    });
+    for (const [address, params] of [
+      [root],
+      [join(root, '..')],
+      [root, { entries: ['*.mpd', 'master.m3u8'] }],
+    ] as const) {
+      const { state, publication } = await verify(address, params);
+      assert.deepEqual([state, publication?.presentation], ['invalid', 'changed'], address);
+      assert.equal(publication?.first.find(({ kind }) => kind === 'altered')?.part, 'playlist');
+    }
+  });
+
+  test('is that of the last signature where a folder is signed publication by publication', async () => {
+    const flat = join(temporaryFolder(), 'flat');
+    for (const name of ['first', 'second']) {
+      cpSync(SAMPLE, flat, { recursive: true, filter: (path) => !path.endsWith('.mpd') });
+      const named = (text: string) => text.replace(/(?=(?:init|fragment|media)[-_])/g, `${name}-`);
+      for (const file of readdirSync(flat).filter((each) => /^(?:init|fragment|media|master)/.test(each))) {
+        if (file.endsWith('.m3u8')) rewrite(flat, file, named);
+        renameSync(join(flat, file), join(flat, `${name}-${file}`));
+      }
+    }
+    const patterns = (name: string) =>
+      Object.fromEntries(Object.entries(PATTERNS).map(([key, pattern]) => [key, `${name}-${pattern}`]));
+    const once = await sign('/v2/sync/c2pa/fragmented', flat, patterns('first'));
+    const output = { type: 'local', name: 'twice' };
+    const twice = await sign('/v2/sync/c2pa/fragmented', once, patterns('second'), output);
+    assert.deepEqual(told(await verify(twice)), { state: 'valid', presentation: 'as_signed', first: [] });
+    rewrite(twice, 'first-media_0.m3u8', (text) => `${text}# changed\n`);
+    assert.equal((await verify(twice)).publication?.presentation, 'changed');
+  });
+
   test('does not make up for media that were altered', async () => {
     const root = copyOf(packaged, (copy) => {
       const path = join(copy, nameOf(copy, /video.*\.m4s$/));

@@ -11,7 +11,12 @@ import type { Entry, ListedPublication } from '../verification/listed-renditions
 import type { VerifiedManifest } from '../verification/publication-verdict.ts';
 import { positionIn } from '../verification/verify-parts.ts';
 import type { RenditionReading } from '../verification/verify-renditions.ts';
-import { type ComparedPlaylist, comparePresentation, type PresentationDifference } from './compare-presentation.ts';
+import {
+  type ComparedPlaylist,
+  comparePresentation,
+  type PresentationDifference,
+  signedPathsAmong,
+} from './compare-presentation.ts';
 import { type BoundPart, hashNamedFiles, type PlaylistText, textOf } from './hash-playlists.ts';
 import { type HashedFile, isPresented } from './presentation.ts';
 import { type PresentationReading, readPresentation, type UnreadPresentation } from './stored-presentation.ts';
@@ -58,47 +63,53 @@ interface PresentedPlaylists extends Pick<ListedPublication, 'playlists' | 'name
   manifestsOf(entry: Entry): readonly PresentingManifest[];
 }
 
+/** A manifest, and the entries that lead to its media alone. */
+interface Group {
+  readonly manifest: PresentingManifest;
+  readonly entries: Entry[];
+}
+
+/** Returns the paths of the playlists that players reach from entries. */
+function reachedFrom(entries: readonly Entry[]): Set<string> {
+  return new Set(entries.flatMap(({ reaches }) => [...reaches]));
+}
+
 /** Compares the playlists of a folder with the presentations of the manifests that their media carry. */
 export async function verifyPresentation(
   { folder, playlists, names: namesOf, entries, areChosen, arePartsIntact, manifestsOf }: PresentedPlaylists,
   signal: AbortSignal,
 ): Promise<VerifiedPresentation> {
-  const byManifest = new Map<string, { manifest: PresentingManifest; entries: Entry[] }>();
-  const mixed: PresentationDifference[] = [];
-  const unsigned: Entry[] = [];
-  for (const entry of entries) {
-    const [manifest, ...others] = new Map(manifestsOf(entry).map((each) => [each.id, each])).values();
-    if (manifest === undefined) unsigned.push(entry);
-    else if (others.length === 0) {
-      const group = byManifest.get(manifest.id) ?? { manifest, entries: [] };
-      group.entries.push(entry);
-      byManifest.set(manifest.id, group);
-    } else if ([manifest, ...others].some(({ presentation }) => presentation !== null)) {
-      mixed.push({ part: 'playlist', kind: 'added', playlist: entry.path });
-    }
-  }
-  const groups = [...byManifest.values()];
+  const { groups, mixed, unsigned } = groupedByManifest(entries, manifestsOf);
   const folders = Array.from(areChosen ? [] : foldersIn(folder.files.map(({ path }) => path)), (path) => `${path}/`);
   const presented = folder.files.map(({ path }) => path).filter((path) => isPresented(path) && !isHidden(path));
   const [only, ...further] = groups;
   // Entries without signed media belong to the publication beside them; beside several, nobody signed them.
   if (further.length === 0 && mixed.length === 0) only?.entries.push(...unsigned);
   else if (groups.some(({ manifest }) => manifest.presentation !== null)) {
-    const reached = new Set(
-      entries.filter((entry) => !unsigned.includes(entry)).flatMap(({ reaches }) => [...reaches]),
-    );
+    const reached = reachedFrom(entries.filter((entry) => !unsigned.includes(entry)));
     const others = areChosen ? unsigned.map(({ path }) => path) : presented.filter((path) => !reached.has(path));
     mixed.push(...others.map((playlist) => ({ part: 'playlist', kind: 'added', playlist }) as const));
   }
   const documents = new Map(playlists.map((document) => [document.path, document]));
   const files = new FileHashes(folder, documents, signal);
-  const verdicts = await mapConcurrent(groups, 1, async ({ manifest, entries: own }): Promise<VerifiedPresentation> => {
+  const isWhole = groups.length === 1;
+  const verified = areChosen ? [...reachedFrom(entries)] : presented;
+  const othersOf = (reached: ReadonlySet<string>): string[] => verified.filter((path) => !reached.has(path));
+  /** Returns the playlists that a manifest signs beside those that lead to its media. */
+  const claimsOf = async ({ manifest: { presentation }, entries: own }: Group): Promise<readonly string[]> => {
+    const reached = reachedFrom(own);
+    if (isWhole || presentation === null || 'problem' in presentation) return othersOf(reached);
+    return signedPathsAmong(presentation, await files.playlistsAt([...reached]), othersOf(reached));
+  };
+  const compare = async (
+    { manifest, entries: own }: Group,
+    claimed: readonly string[],
+  ): Promise<VerifiedPresentation> => {
     const { presentation, bindings, texts } = manifest;
     if (presentation === null) return NOT_SIGNED;
     if ('problem' in presentation) return unread(presentation);
-    const reached = new Set(own.flatMap(({ reaches }) => [...reaches]));
-    const isWhole = !areChosen && groups.length === 1;
-    const paths = isWhole ? new Set([...reached, ...presented]) : reached;
+    const reached = reachedFrom(own);
+    const paths = new Set([...reached, ...claimed]);
     const hashed = await hashNamedFiles(
       await files.playlistsAt([...paths]),
       { folder, bindingOf: (path) => bindings.get(path) ?? null, hash: (path) => files.hash(path) },
@@ -109,7 +120,8 @@ export async function verifyPresentation(
       const names = namesOf.get(playlist.path) ?? [];
       const isHlsMedia = documents.get(playlist.path)?.kind === 'hls-media';
       const positions = arePartsIntact && fragments !== undefined ? { fragments } : {};
-      return { ...playlist, ...positions, isEntry: isEntry.has(playlist.path), isHlsMedia, names };
+      const isOfAnother = !isWhole && !reached.has(playlist.path);
+      return { ...playlist, ...positions, isEntry: isEntry.has(playlist.path), isHlsMedia, names, isOfAnother };
     });
     const others = presented.filter((path) => !paths.has(path));
     const compared = comparePresentation(presentation, all, [...others, ...folders]);
@@ -124,11 +136,41 @@ export async function verifyPresentation(
       ...(await namingFragments(folder, [...texts], signal)),
     ];
     return { state, differences, absent, problems: [], namingTexts };
+  };
+  const compared = await mapConcurrent(groups, 1, async (group) => {
+    const claimed = await claimsOf(group);
+    const verdict = await compare(group, claimed);
+    const isOfAll = claimed.length === othersOf(reachedFrom(group.entries)).length;
+    return { group, verdict, signsAll: verdict.state === 'as_signed' && isOfAll };
   });
+  // A folder may be signed publication by publication: the last signature covers what earlier ones say of the playlists of others.
+  const isCovered = compared.some(({ signsAll }) => signsAll);
+  const verdicts = await mapConcurrent(compared, 1, ({ group, verdict, signsAll }) =>
+    isCovered && !signsAll ? compare(group, []) : Promise.resolve(verdict),
+  );
   return joined([
     ...verdicts,
     ...(mixed.length > 0 ? [{ ...NOT_SIGNED, state: 'changed' as const, differences: mixed }] : []),
   ]);
+}
+
+/** Groups entries by the manifest that their media carry; beside them stand those with several manifests, and those with none. */
+function groupedByManifest(entries: readonly Entry[], manifestsOf: PresentedPlaylists['manifestsOf']) {
+  const byManifest = new Map<string, Group>();
+  const mixed: PresentationDifference[] = [];
+  const unsigned: Entry[] = [];
+  for (const entry of entries) {
+    const [manifest, ...others] = new Map(manifestsOf(entry).map((each) => [each.id, each])).values();
+    if (manifest === undefined) unsigned.push(entry);
+    else if (others.length === 0) {
+      const group = byManifest.get(manifest.id) ?? { manifest, entries: [] };
+      group.entries.push(entry);
+      byManifest.set(manifest.id, group);
+    } else if ([manifest, ...others].some(({ presentation }) => presentation !== null)) {
+      mixed.push({ part: 'playlist', kind: 'added', playlist: entry.path });
+    }
+  }
+  return { groups: [...byManifest.values()], mixed, unsigned };
 }
 
 /** Returns the verdict where a presentation is signed, and cannot be compared. */
@@ -142,7 +184,7 @@ export function manifestsByEntry(
   renditions: readonly RenditionReading[],
   manifests: readonly VerifiedManifest[],
 ): (entry: Entry) => PresentingManifest[] {
-  const idOf = manifests.map(({ binding }, number) => binding?.manifest ?? String(number));
+  const idOf = manifests.map(({ binding }, number) => binding?.id ?? String(number));
   const renditionsOf = Map.groupBy(
     renditions.filter(({ read }) => read !== null && read.manifest !== null),
     ({ read }) => idOf[read?.manifest ?? -1],

@@ -113,7 +113,7 @@ export interface ReadInit {
 
 /** Names the manifest of a rendition; copies of it may differ in bytes that nobody signed. */
 export function idOf({ binding, manifest }: Pick<ReadRendition, 'binding' | 'manifest'>): string | number | null {
-  return binding?.manifest ?? manifest;
+  return binding?.id ?? manifest;
 }
 
 /**

@@ -20,6 +20,7 @@ import {
   findPlayedGaps,
 } from './playlist-findings.ts';
 import { findUnboundMedia, type UnboundMedia } from './unbound-media.ts';
+import { findUnlistedBoxes } from './unlisted-boxes.ts';
 
 /** A rendition as playlists list it, whether its files are there or not. */
 export interface ListedRendition {
@@ -124,6 +125,7 @@ export async function readListedPublication(
       ...findingsIn(playlists.map((document) => ({ document, isPlayedAsMedia: !ofKeyFrames.has(document.path) }))),
       ...(chosen === null ? findMisleadingNames(folder, playlists) : []),
       ...findPlayedGaps(playlists, index),
+      ...(await findUnlistedBoxes(folder, playlists, signal)),
       // Behind all that names files.
       ...findCompressedFiles(index),
       ...index.ambiguous,

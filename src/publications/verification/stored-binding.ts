@@ -8,6 +8,8 @@ import { activeManifestOf, knownAlgorithm } from './stored-claim.ts';
 
 /** The binding of a publication's active manifest to its init segments and fragments. */
 export interface StoredBinding {
+  /** Equal for copies of one manifest, whatever differs in bytes that nobody signed. Anybody can give a manifest the label of another one. */
+  readonly id: string;
   /** The label of the manifest, and that of the assertion in it. */
   readonly manifest: string;
   readonly assertion: string;
@@ -82,6 +84,7 @@ export function readStoredBinding(store: Buffer): StoredBinding | UnknownBinding
     return unknown('its manifest has not exactly one binding of fragments');
   }
   return readBinding(assertion, claim.alg ?? undefined, {
+    id: manifest.claimDigest,
     manifest: manifest.label,
     assertion: assertion.label,
     hashesOffsets: version[1] !== undefined,
@@ -95,7 +98,7 @@ function unknown(problem: string): UnknownBinding {
 function readBinding(
   assertion: JumbfBox,
   claimed: string | undefined,
-  common: Pick<StoredBinding, 'manifest' | 'assertion' | 'hashesOffsets'>,
+  common: Pick<StoredBinding, 'id' | 'manifest' | 'assertion' | 'hashesOffsets'>,
 ): StoredBinding | UnknownBinding {
   const { data } = storedBinding.safeParse(decodeCbor(onlyCbor(assertion)));
   if (data === undefined) return unknown('its manifest binds no fragments, or in a way that is not known');

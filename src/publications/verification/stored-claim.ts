@@ -18,6 +18,8 @@ const ASSERTION_STORE = 'c2pa.assertions';
 /** The active manifest of a store. */
 interface StoredManifest {
   readonly label: string;
+  /** SHA-256 of its claim, which is what the signature covers. */
+  readonly claimDigest: string;
   readonly assertions: readonly JumbfBox[];
   /** Undefined where it cannot be read, or lists other assertions than the manifest has. */
   readonly claim: StoredClaim | undefined;
@@ -28,11 +30,14 @@ export function activeManifestOf(store: Buffer): StoredManifest | undefined {
   const manifest = manifestIn(store);
   if (manifest === undefined) return undefined;
   const assertions = onlyChild(manifest, ASSERTION_STORE)?.children ?? [];
-  return { label: manifest.label, assertions, claim: readClaim(manifest, assertions) };
+  const box = manifest.children.find(({ type }) => type === 'c2cl');
+  const claimDigest = createHash('sha256')
+    .update(box?.bytes ?? '')
+    .digest('hex');
+  return { label: manifest.label, claimDigest, assertions, claim: readClaim(box, assertions) };
 }
 
-function readClaim(manifest: JumbfBox, assertions: readonly JumbfBox[]): StoredClaim | undefined {
-  const box = manifest.children.find(({ type }) => type === 'c2cl');
+function readClaim(box: JumbfBox | undefined, assertions: readonly JumbfBox[]): StoredClaim | undefined {
   const claim = storedClaim.safeParse(decodeCbor(onlyCbor(box))).data;
   return claim !== undefined && claimsAll(assertions, claim) ? claim : undefined;
 }

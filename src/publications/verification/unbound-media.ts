@@ -28,8 +28,10 @@ export interface UnboundMedia {
 const MAX_CONCURRENT_FILES = 8;
 /** Bytes by which a picture is recognised. */
 const HEAD_SIZE_BYTES = 16;
-/** The beginning of WebVTT, TTML and SubRip; some segments of text are empty. */
-const TEXT_BEGINNING = /^\s*(?:WEBVTT|<|\d|$)/;
+/** The beginning of WebVTT, of the root element of TTML, and of SubRip; some segments of text are empty. */
+const TEXT_BEGINNING = /^(?:WEBVTT|<(?:[\w.-]+:)?tt[\s/>]|\d|$)/;
+/** An instruction or a comment of XML, which may stand before the root element. */
+const BEFORE_ROOT = /^(?:<\?[^>]*\?>|<!--[\s\S]*?-->)/;
 
 /**
  * Finds what players play beside the renditions with init segments: transport streams, packed audio, files without
@@ -126,12 +128,24 @@ async function areAll(
 
 /**
  * Returns true for text in UTF-8, by all of its bytes: every packet of a transport stream, and every box, has a zero in it, and packed
- * audio has bytes that UTF-8 never has.
+ * audio has bytes that UTF-8 never has. XML with another root element than TTML may be a playlist, which some players follow wherever
+ * they find it.
  */
 function isText(bytes: Buffer): boolean {
   try {
-    return !bytes.includes(0) && TEXT_BEGINNING.test(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    return (
+      !bytes.includes(0) && TEXT_BEGINNING.test(contentOf(new TextDecoder('utf-8', { fatal: true }).decode(bytes)))
+    );
   } catch {
     return false;
   }
+}
+
+/** Returns XML from its root element on, and other text from its first letter on. */
+function contentOf(text: string): string {
+  let content = text.trimStart();
+  for (let before = BEFORE_ROOT.exec(content); before !== null; before = BEFORE_ROOT.exec(content)) {
+    content = content.slice(before[0].length).trimStart();
+  }
+  return content;
 }

@@ -1,0 +1,75 @@
+import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
+import { mapConcurrent } from '#concurrency/map-concurrent.ts';
+import { AppError } from '#errors/app-error.ts';
+import { listTopBoxes, readerOf } from '../fragments/top-boxes.ts';
+import type { ByteRange } from '../media-part.ts';
+import { MAX_SIDX_BOXES } from '../playlists/limits.ts';
+import type { MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
+import type { FoundInPlaylist } from './playlist-findings.ts';
+
+/** Files that are read at once. */
+const MAX_CONCURRENT_FILES = 4;
+/** Boxes in which no player finds media. */
+const WITHOUT_MEDIA: ReadonlySet<string> = new Set(['sidx', 'ssix', 'free', 'skip', 'mfra']);
+
+/**
+ * Finds files with a segment index that hold more than their init segment and what the index names: some players (ffmpeg) read such a
+ * file as a whole, and play the rest too.
+ */
+export async function findUnlistedBoxes(
+  folder: Pick<SourceFolder, 'open'>,
+  playlists: readonly PlaylistDocument[],
+  signal: AbortSignal,
+): Promise<FoundInPlaylist[]> {
+  const indexed = playlists.flatMap((playlist) =>
+    playlist.kind === 'mpd' ? playlist.representations.map((representation) => ({ playlist, representation })) : [],
+  );
+  const found = await mapConcurrent(indexed, MAX_CONCURRENT_FILES, async ({ playlist, representation }) => {
+    const path = representation.addressing === 'base' ? representation.segments[0]?.part.path : undefined;
+    if (path === undefined || !(await holdsMore(folder, path, representation, signal))) return [];
+    const problem = `"${path}" holds other boxes beside what its index names, and some players play them`;
+    const about = { playlist: playlist.path, line: representation.line, problem };
+    return [{ ...about, kind: 'ambiguous', isOfFolder: true } as const];
+  });
+  return found.flat();
+}
+
+function holdsMore(
+  folder: Pick<SourceFolder, 'open'>,
+  path: string,
+  { init, segments }: MpdRepresentation,
+  signal: AbortSignal,
+): Promise<boolean> {
+  return withSource(folder, { path }, signal, async (source) => {
+    const parts = [...(init?.path === path ? [init] : []), ...segments.map(({ part }) => part)];
+    for (const range of rangesBeside(
+      parts.flatMap((part) => part.range ?? { offset: 0, length: source.sizeBytes }),
+      source.sizeBytes,
+    )) {
+      const reader = await readerOf(source, { path, range }, signal);
+      const boxes = await unlessMalformed(() => listTopBoxes(reader, MAX_SIDX_BOXES));
+      if (boxes?.every(({ type }) => WITHOUT_MEDIA.has(type)) !== true) return true;
+    }
+    return false;
+  });
+}
+
+/** Returns the ranges of a file that lie in none of the given ones. */
+function* rangesBeside(ranges: readonly ByteRange[], sizeBytes: number): Generator<ByteRange> {
+  let end = 0;
+  const sorted = ranges.toSorted((first, second) => first.offset - second.offset);
+  for (const { offset, length } of [...sorted, { offset: sizeBytes, length: 0 }]) {
+    if (offset > end) yield { offset: end, length: offset - end };
+    end = Math.max(end, offset + length);
+  }
+}
+
+/** Returns null where boxes cannot be read. */
+async function unlessMalformed<Result>(read: () => Promise<Result>): Promise<Result | null> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof AppError && /^(?:FRAGMENT|BMFF)_/.test(error.reason)) return null;
+    throw error;
+  }
+}
