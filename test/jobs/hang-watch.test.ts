@@ -82,8 +82,8 @@ test('nothing waits for a folder that has not answered yet, nor is begun, until 
 
 test('nothing waits for a signer that has not signed for a while, nor is begun, until it does', (t) => {
   const { outages, runs, held } = watched(t, [
-    ['signer:slow', 4_000, 4_000],
-    ['signer:news', 2_000, 2_000],
+    ['signer:slow', 2_000, 2_000],
+    ['signer:news', 500, 500],
   ]);
   t.mock.timers.tick(1_000);
   assert.deepEqual(outages.bounds([]).withoutDependencies, ['signer:slow']);

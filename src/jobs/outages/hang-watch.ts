@@ -3,6 +3,9 @@ import type { InputRun } from '../scheduling/run-input.ts';
 import type { LeasedInput } from '../store/job-store.ts';
 import type { Outages } from './outages.ts';
 
+/** The interval of looking at the runs, in milliseconds. */
+const LOOK_INTERVAL_MS = 250;
+
 /** The time without progress after which the folders and buckets of an input are tried, in milliseconds. */
 const SILENCE_MS = 1_000;
 
@@ -17,7 +20,7 @@ const BUCKET_DOUBT_MS = 3_000;
  * The time without a signature after which inputs of an identity leave their slots to others, in milliseconds. The signer itself ends
  * what takes too long.
  */
-const SIGNER_DOUBT_MS = 3_000;
+const SIGNER_DOUBT_MS = 1_000;
 
 /**
  * The time without progress after which an input is stopped where its folder or bucket cannot be used, and between two tries of one,
@@ -47,7 +50,7 @@ export class HangWatch {
   constructor(runs: ReadonlySet<WatchedRun>, outages: Outages) {
     this.#runs = runs;
     this.#outages = outages;
-    this.#timer = setInterval(() => this.#look(), SILENCE_MS).unref();
+    this.#timer = setInterval(() => this.#look(), LOOK_INTERVAL_MS).unref();
   }
 
   stop(): void {
