@@ -311,7 +311,7 @@ export class Jobs {
       running: scheduler?.running ?? 0,
       maxRunning: this.#maxRunningInputs,
       workerProcesses: this.#pool.size,
-      nodes: this.#engine ?? {},
+      otherNodes: this.#engine === null ? [] : this.#engine.otherNodes(),
     };
   }
 

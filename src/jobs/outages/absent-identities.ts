@@ -11,7 +11,7 @@ interface AbsentIdentitiesOptions {
   /** Null on a node that signs nothing. */
   readonly own: NodeIdentities | null;
   readonly store: Pick<JobStore, 'identitiesBeside' | 'recordWaiting'>;
-  readonly nodes: Pick<JobEngine, 'otherIdentities'>;
+  readonly nodes: Pick<JobEngine, 'otherNodes'>;
   readonly outages: Pick<Outages, 'list' | 'declare' | 'withdraw'>;
   /** The time in which nodes that start together see each other. */
   readonly graceMs: number;
@@ -53,7 +53,7 @@ export class AbsentIdentities {
     return outages.list().flatMap((outage) => (isNowhere(outage) ? [outage.dependency] : []));
   }
 
-  /** Looks now. Never rejects: while the store cannot be used, the outages stay as they are. */
+  /** Looks now. Never rejects: while the store cannot be used, or the other nodes are not known, the outages stay as they are. */
   look(): Promise<void> {
     this.#looking ??= this.#look()
       .catch(() => undefined)
@@ -64,8 +64,11 @@ export class AbsentIdentities {
   }
 
   async #look(): Promise<void> {
-    const { own, outages, changed, store } = this.#options;
-    const { away, nowhere, elsewhere } = await this.#absent();
+    const { own, outages, changed, store, nodes } = this.#options;
+    const others = nodes.otherNodes();
+    if (others === null) return;
+    const elsewhere = new Set(others.flatMap(({ identities }) => identities.map(({ name }) => signerOf(name))));
+    const { away, nowhere } = await this.#absent(elsewhere);
     const absent = new Map([...away, ...nowhere]);
     for (const [dependency, error] of absent) outages.declare(dependency, error);
     // Between the two, so that nothing of another node is leased.
@@ -83,19 +86,16 @@ export class AbsentIdentities {
     this.#usable = usable;
   }
 
-  /** Returns the signers that are away on this node, those that no living node has, and those that others can use. */
-  async #absent() {
-    const { own, store, nodes } = this.#options;
+  /** Returns the signers that are away on this node, and those that no living node has. */
+  async #absent(elsewhere: ReadonlySet<string>) {
+    const { own, store } = this.#options;
     const present = (own?.identities ?? []).map(({ name }) => name);
     const away = [...(own?.away ?? [])];
     const needed = await store.identitiesBeside([...present, ...away.map(([identity]) => identity)]);
-    const others = needed.length + away.length === 0 ? [] : ((await nodes.otherIdentities?.()) ?? []);
-    const elsewhere = new Set(others.map(({ name }) => signerOf(name)));
     const nowhere = needed.filter((identity) => !elsewhere.has(signerOf(identity)));
     return {
       away: new Map(away.map(([identity, error]) => [signerOf(identity), awayError(identity, error)])),
       nowhere: new Map(nowhere.map((identity) => [signerOf(identity), absentError(identity)])),
-      elsewhere,
     };
   }
 }
