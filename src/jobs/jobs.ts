@@ -94,6 +94,7 @@ export class Jobs {
     const crashed = () => options.telemetry?.metrics.workerCrashed();
     const maxWorkers = this.#maxRunningInputs;
     this.#pool = new WorkerPool({ ...others, entry, maxWorkers, crashed, ...(timeouts && { timeouts }) });
+    options.signer?.onRenewal(() => void this.identitiesChanged());
   }
 
   /**
@@ -266,7 +267,10 @@ export class Jobs {
     return nodeStateOf(this.#parts);
   }
 
-  /** Takes note of identities that were replaced: workers get the configuration in force, which says which files are protected. */
+  /**
+   * Takes note of another configuration, or of identities that were replaced: workers get the configuration in force, which says
+   * which files are protected.
+   */
   async identitiesChanged(): Promise<void> {
     this.#pool.useConfig(this.#config);
     await this.#engine?.scheduler.identitiesChanged();

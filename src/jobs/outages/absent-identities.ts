@@ -15,7 +15,7 @@ interface AbsentIdentitiesOptions {
   readonly outages: Pick<Outages, 'list' | 'declare' | 'withdraw'>;
   /** The time in which nodes that start together see each other. */
   readonly graceMs: number;
-  /** Called when this node has other identities than before, or inputs may have waited for too long. */
+  /** Called when inputs may have waited for too long. */
   readonly changed: () => void;
 }
 
@@ -27,12 +27,10 @@ export class AbsentIdentities {
   readonly #options: AbsentIdentitiesOptions;
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | null = null;
-  #usable: string;
   #nowhere: ReadonlySet<string> = new Set();
 
   constructor(options: AbsentIdentitiesOptions) {
     this.#options = options;
-    this.#usable = usableNow(options.own);
   }
 
   /** Looks now, and again and again. */
@@ -81,9 +79,7 @@ export class AbsentIdentities {
     }
     for (const dependency of absent.keys())
       if (!elsewhere.has(dependency)) await store.recordWaiting(dependency, new Date().toISOString());
-    const usable = usableNow(own);
-    if (usable !== this.#usable || absent.size > 0) changed();
-    this.#usable = usable;
+    if (absent.size > 0) changed();
   }
 
   /** Returns the signers that are away on this node, and those that no living node has. */
@@ -102,8 +98,4 @@ export class AbsentIdentities {
 
 function signerOf(identity: string): string {
   return idOf({ kind: SIGNER, name: identity });
-}
-
-function usableNow(own: NodeIdentities | null): string {
-  return (own?.identities ?? []).map(({ name }) => name).join();
 }
