@@ -11,7 +11,7 @@ import { takeOverInput } from '#jobs/store/lease-inputs.ts';
 import { migrations } from '#jobs/store/migrations.ts';
 import { MessageQueue } from '#jobs/store/postgres/message-queue.ts';
 import { openPostgres } from '#jobs/store/postgres/postgres-database.ts';
-import { jobsOfCallers, otherJobs } from '#jobs/store/queue-state.ts';
+import { jobsLeftOut } from '#jobs/store/queue-state.ts';
 import { submitJob } from '#jobs/store/submit-job.ts';
 import type { JobReport } from '#telemetry/run-report.ts';
 import { createJobsDatabase } from '../support/jobs/jobs-database.ts';
@@ -265,8 +265,8 @@ test('jobs that a node excludes are all of them, or refused where they are too m
     );
   const countsOf = () =>
     database.read(async (db) => [
-      (await jobsOfCallers(db, ['busy']))?.length ?? null,
-      (await otherJobs(db, [other]))?.length ?? null,
+      (await jobsLeftOut(db, { ...ALL_JOBS, withoutCallers: ['busy'] }))?.length ?? null,
+      (await jobsLeftOut(db, { ...ALL_JOBS, onlyJobs: [other] }))?.length ?? null,
     ]);
   await addJobs(9_999);
   assert.deepEqual(await countsOf(), [10_000, 10_000]);

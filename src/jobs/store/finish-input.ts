@@ -87,7 +87,7 @@ function countsOf({ status, error_details }: ResultEntry) {
 /** Implements `JobStore.releaseInputs`. */
 export async function releaseInputs(db: Database, released: readonly ReleasedInput[]): Promise<HandedIn> {
   const all: HandedIn[] = [];
-  for (const one of released) all.push(await releaseInput(db, one));
+  for (const one of released) all.push(await releaseInput(db, one, 'reserved'));
   return sumOf(all);
 }
 
@@ -99,8 +99,12 @@ export function sumOf(handedIn: readonly HandedIn[]): HandedIn {
   };
 }
 
-/** Releases an input without a result, as `JobStore.releaseInputs` does each. */
-export async function releaseInput(db: Database, released: ReleasedInput): Promise<HandedIn> {
+/** Releases an input without a result, as `JobStore.releaseInputs` does each. `pausedAs` is its status until it is to run again. */
+export async function releaseInput(
+  db: Database,
+  released: ReleasedInput,
+  pausedAs: 'reserved' | 'queued',
+): Promise<HandedIn> {
   const { lease } = released;
   switch (released.reason) {
     case 'process-exited':
@@ -108,11 +112,11 @@ export async function releaseInput(db: Database, released: ReleasedInput): Promi
     case 'stopped':
       return requeueInput(db, lease);
     case 'transient-failure':
-      return changeLeased(db, lease, { status: 'reserved', transient_failures: sql`transient_failures + 1` });
+      return changeLeased(db, lease, { status: pausedAs, transient_failures: sql`transient_failures + 1` });
     // No attempt is counted.
     case 'outage':
       return changeLeased(db, lease, {
-        status: released.retryAt === null ? 'queued' : 'reserved',
+        status: released.retryAt === null ? 'queued' : pausedAs,
         needs: needsText(released.needs),
         waiting_for: released.dependency,
         waiting_since: released.since,
