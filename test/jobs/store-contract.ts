@@ -213,15 +213,17 @@ export function describeJobStore(engineName: string, databaseFor: (scope: Scope)
 
     test('recovery fails an input that was running at too many service exits, and with it the job', async (t) => {
       const { store, reopen } = await openStore(t);
-      const jobId = await submitted(store, ['a']);
+      const [jobId, cancelled] = [await submitted(store, ['a']), await submitted(store, ['b'])];
       let current = store;
       for (let time = 1; time <= MAX_SERVICE_EXITS; time += 1) {
         assert.equal((await current.findJob(jobId))?.status, time === 1 ? 'queued' : 'running');
-        await started(current, jobId);
+        for (const job of [jobId, cancelled]) await started(current, job);
+        if (time === MAX_SERVICE_EXITS) await current.cancelJob(cancelled);
         current = await reopen();
         await current.recoverLeases();
       }
       assert.equal((await current.findJob(jobId))?.status, 'failed');
+      assert.equal(resultsOf(await current.findJob(cancelled))[0]?.status, 'cancelled');
     });
 
     test('a reserved input is started, finished and requeued like any other', async () => {

@@ -151,7 +151,8 @@ export async function recordServiceExit(db: Database, lease: InputAttempt, exitC
   const input = await db.selectFrom('inputs').select('service_ends').where(isCurrent(lease)).executeTakeFirst();
   if (input === undefined) return { late: [lease], finishedJobs: [], queuedCount: 0 };
   const times = input.service_ends + 1;
-  if (times < MAX_SERVICE_EXITS) return changeLeased(db, lease, { status: 'queued', service_ends: times });
+  if (times < MAX_SERVICE_EXITS || (await isCancelled(db, lease.jobId)))
+    return changeLeased(db, lease, { status: 'queued', service_ends: times });
   const error = new AppError('INPUT_ENDED_PROCESS', { times, how: exitCause });
   return finishWithout(db, lease, failedEntry(lease.inputIndex, error.toData()));
 }
