@@ -1,5 +1,5 @@
 import { dependencyOf, idOf, SIGNER } from '../dependencies.ts';
-import { absentError, awayError, type NodeIdentities } from '../identities.ts';
+import { type NodeIdentities, problemOfIdentity } from '../identities.ts';
 import type { JobEngine } from '../queue/job-queue.ts';
 import type { JobStore } from '../store/job-store.ts';
 import type { Outage, Outages } from './outages.ts';
@@ -8,8 +8,7 @@ import type { Outage, Outages } from './outages.ts';
 const LOOK_INTERVAL_MS = 5_000;
 
 interface AbsentIdentitiesOptions {
-  /** Null on a node that signs nothing. */
-  readonly own: NodeIdentities | null;
+  readonly own: NodeIdentities;
   readonly store: Pick<JobStore, 'identitiesBeside' | 'recordWaiting'>;
   readonly nodes: Pick<JobEngine, 'otherNodes'>;
   readonly outages: Pick<Outages, 'list' | 'declare' | 'withdraw'>;
@@ -65,34 +64,26 @@ export class AbsentIdentities {
     const { own, outages, changed, store, nodes } = this.#options;
     const others = nodes.otherNodes();
     if (others === null) return;
-    const elsewhere = new Set(others.flatMap(({ identities }) => identities.map(({ name }) => signerOf(name))));
-    const { away, nowhere } = await this.#absent(elsewhere);
-    const absent = new Map([...away, ...nowhere]);
-    for (const [dependency, error] of absent) outages.declare(dependency, error);
+    const elsewhere = new Set(others.flatMap(({ identities }) => identities.map(({ name }) => name)));
+    const away = [...own.away.keys()];
+    const needed = await store.identitiesBeside([...own.identities.map(({ name }) => name), ...away]);
+    const nowhere = needed.filter((identity) => !elsewhere.has(identity));
+    const absent = [...away, ...nowhere];
+    for (const identity of absent) {
+      const error = problemOfIdentity(identity, own);
+      if (error !== null) outages.declare(signerOf(identity), error);
+    }
     // Between the two, so that nothing of another node is leased.
-    this.#nowhere = new Set(nowhere.keys());
+    this.#nowhere = new Set(nowhere.map(signerOf));
     for (const { dependency, isDeclared } of outages.list()) {
       const { kind, name = '' } = dependencyOf(dependency) ?? {};
       // Another node has what an input met here before a reload.
-      const isGone = isDeclared || own?.identityOf(name) === null;
-      if (kind === SIGNER && name !== '' && isGone && !absent.has(dependency)) outages.withdraw(dependency);
+      const isGone = isDeclared || own.identityOf(name) === null;
+      if (kind === SIGNER && name !== '' && isGone && !absent.includes(name)) outages.withdraw(dependency);
     }
-    for (const dependency of absent.keys())
-      if (!elsewhere.has(dependency)) await store.recordWaiting(dependency, new Date().toISOString());
-    if (absent.size > 0) changed();
-  }
-
-  /** Returns the signers that are away on this node, and those that no living node has. */
-  async #absent(elsewhere: ReadonlySet<string>) {
-    const { own, store } = this.#options;
-    const present = (own?.identities ?? []).map(({ name }) => name);
-    const away = [...(own?.away ?? [])];
-    const needed = await store.identitiesBeside([...present, ...away.map(([identity]) => identity)]);
-    const nowhere = needed.filter((identity) => !elsewhere.has(signerOf(identity)));
-    return {
-      away: new Map(away.map(([identity, error]) => [signerOf(identity), awayError(identity, error)])),
-      nowhere: new Map(nowhere.map((identity) => [signerOf(identity), absentError(identity)])),
-    };
+    for (const identity of absent)
+      if (!elsewhere.has(identity)) await store.recordWaiting(signerOf(identity), new Date().toISOString());
+    if (absent.length > 0) changed();
   }
 }
 
