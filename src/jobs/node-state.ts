@@ -71,19 +71,17 @@ export function nodeStateOf({ config, identities, outages, ...node }: NodeParts)
 
 type WaitingCounts = Pick<JobStore, 'countNeeding' | 'countWaiting'>;
 
-/** Reads what metrics say of the store, by throttled queries. */
+/** Reads what metrics say of the store, by a throttled query. */
 export class StoreStateReader {
-  readonly #queue: ThrottledQuery<QueueState>;
-  readonly #waiting: ThrottledQuery<StoreState['inputsWaitingFor']>;
+  readonly #query: ThrottledQuery<readonly [QueueState, StoreState['inputsWaitingFor']]>;
 
   constructor(store: Pick<JobStore, 'queueState'> & WaitingCounts, outages: () => readonly Outage[]) {
-    this.#queue = new ThrottledQuery(() => store.queueState());
-    this.#waiting = new ThrottledQuery(() => countWaiting(outages(), store));
+    this.#query = new ThrottledQuery(() => Promise.all([store.queueState(), countWaiting(outages(), store)]));
   }
 
   /** Returns the state, which may be a while old. `works` tells whether the store can be written. Rejects when it cannot be read. */
   async read(works: Promise<boolean>): Promise<StoreState> {
-    const [isWritable, state, waiting] = await Promise.all([works, this.#queue.value(), this.#waiting.value()]);
+    const [isWritable, [state, waiting]] = await Promise.all([works, this.#query.value()]);
     const { queued, reserved, running, oldestQueuedAt, callbacks } = state;
     return {
       works: isWritable,
