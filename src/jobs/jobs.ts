@@ -13,7 +13,7 @@ import type { WorkerTimeouts } from '#workers/worker-process.ts';
 import { type CallbackLimits, type CallbackOutcome, CallbackSender, type Post } from './callback-sender.ts';
 import type { JobScope } from './caller.ts';
 import { type DependencyProbes, NOTHING_PROBED, needsOf } from './dependencies.ts';
-import { CompletionWaiters, JobFeed, ListFeed, mapped } from './following/job-feeds.ts';
+import { CompletionWaiters, JobFeed, ListFeed } from './following/job-feeds.ts';
 import { settledIdentity } from './identities.ts';
 import {
   type IdempotencyKey,
@@ -196,14 +196,12 @@ export class Jobs {
   ): Promise<AsyncGenerator<JobEvent, void, void> | null> {
     const { feed } = this.#running();
     if ((await this.find(jobId, scope)) === null) return null;
-    return mapped(feed.follow(jobId, signal), ({ type, job }) => ({ type, job: seenBy(job, scope) }));
+    return feed.follow(jobId, signal, scope);
   }
 
   /** Returns the changes of the list of jobs until the signal is aborted. */
   changes(signal: AbortSignal, scope: JobScope = {}): AsyncGenerator<ListEvent, void, void> {
-    return mapped(this.#running().listFeed.follow(scope, signal), (event) =>
-      event.type === 'jobs' ? { ...event, jobs: event.jobs.map((job) => seenBy(job, scope)) } : event,
-    );
+    return this.#running().listFeed.follow(scope, signal);
   }
 
   /** Returns a job as it is now; null when there is none in the scope. */
