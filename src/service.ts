@@ -114,7 +114,7 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
     launcher,
     trust,
     ...(signer && { signer }),
-    probes: createDependencyProbes({ config, configNow, launcher, ...(signer && { signer }) }),
+    probes: createDependencyProbes({ config: configNow, launcher, ...(signer && { signer }) }),
     log,
     telemetry,
     ...(config.callbacks.secret !== undefined && { post: guardedPost(deniedNetworks) }),
