@@ -22,9 +22,8 @@ const BUCKET_BOUNDS = { firstPauseMs: 100 };
 const TIME_STAMP_INTERVAL_MS = 5 * 60_000;
 
 interface Parts {
-  readonly config: Config;
-  /** Returns the configuration in force, where a reload may replace keys of it. */
-  readonly configNow?: () => Config;
+  /** Returns the configuration in force: a reload may replace keys of it. */
+  readonly config: () => Config;
   readonly launcher: Launcher;
   readonly signer?: Signers;
 }
@@ -32,7 +31,7 @@ interface Parts {
 /** Returns how the service finds out whether its dependencies work, in child processes. To be called at the start. */
 export function createDependencyProbes(parts: Parts): DependencyProbes {
   const { config, launcher } = parts;
-  const { input_resolvers: inputs, output_sinks: outputs, jobs } = config;
+  const { input_resolvers: inputs, output_sinks: outputs, jobs } = config();
   const folders = new FolderProbes(launcher);
   const mounts = new Set((inputs.local.roots ?? []).filter(isMountPoint));
   const servers: { readonly [Kind in DependencyKind]?: { readonly endpoint_url?: string } | undefined } = {
@@ -97,9 +96,9 @@ export function createDependencyProbes(parts: Parts): DependencyProbes {
 
 /** Signs with an identity, with a time-stamp of its authorities where it is about those. */
 async function problemOfSigning(dependency: Dependency, parts: Parts): Promise<string | null> {
-  const { config, signer, configNow = () => config } = parts;
+  const { config, signer } = parts;
   if (signer === undefined) return null;
-  const identity = dependency.name ?? defaultIdentityOf(configNow());
+  const identity = dependency.name ?? defaultIdentityOf(config());
   if (dependency.kind === 'signer') return problemOfStaples(signer, identity) ?? probeSigning(signer, identity);
   return probeSigning(signer, identity, { ...authoritiesOf(dependency, parts), isRequired: true });
 }
@@ -116,8 +115,8 @@ async function problemOfConnections(dependency: Dependency, parts: Parts): Promi
   return problems.includes(null) ? null : problems.join('; ');
 }
 
-function authoritiesOf({ name }: Dependency, { config, configNow = () => config }: Parts) {
-  const { signing } = configNow();
+function authoritiesOf({ name }: Dependency, { config }: Parts) {
+  const { signing } = config();
   const own = name === undefined ? undefined : signing.identities[name]?.tsa_url;
   return { urls: own ?? signing.tsa_url, timeoutMs: signing.tsa_timeout_ms };
 }

@@ -54,7 +54,7 @@ export async function* preflight(config: Config, configFile: string): AsyncGener
     yield store.finding;
     // Without roots: probes note at a start which ones are mounted, in this process.
     const rootless = { ...config, input_resolvers: { ...config.input_resolvers, local: {} } };
-    yield* dependencies(config, createDependencyProbes({ config: rootless, launcher: protections.launcher }));
+    yield* dependencies(config, createDependencyProbes({ config: () => rootless, launcher: protections.launcher }));
     yield* clocks(config, store.state);
   } finally {
     signers?.close();

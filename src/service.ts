@@ -114,7 +114,7 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
     launcher,
     trust,
     ...(signer && { signer }),
-    probes: createDependencyProbes({ config, configNow, launcher, ...(signer && { signer }) }),
+    probes: createDependencyProbes({ config: configNow, launcher, ...(signer && { signer }) }),
     log,
     telemetry,
     ...(config.callbacks.secret !== undefined && { post: guardedPost(deniedNetworks) }),
@@ -125,7 +125,6 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
       process.exit(1);
     },
   });
-  signer?.onRenewal(() => void jobs.identitiesChanged());
   await jobs.start();
   const { checkAssertions, replaceProcesses, close: closeAssertionChecker } = createAssertionChecker({ launcher });
   // Processes that began before could read the files of new identities.

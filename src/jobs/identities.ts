@@ -36,6 +36,9 @@ export function settledIdentity(submission: Submission, config: IdentityConfig):
 /** The identities of a node that signs, as they are now. */
 export type NodeIdentities = Pick<Signers, 'identities' | 'identityOf' | 'away'>;
 
+/** Those of a node that signs nothing. */
+export const NO_IDENTITIES: NodeIdentities = { identities: [], identityOf: () => null, away: new Map() };
+
 /**
  * Returns the dependencies that are signers which this node has, away or not: it leases nothing that needs another one. Inputs of
  * older releases need the default, which they do not name.
@@ -70,13 +73,6 @@ function shownCredential({ keyKind, subject, algorithm, notAfter }: CredentialDe
 export function problemOfIdentity(identity: string, own: NodeIdentities): AppError | null {
   if (own.identityOf(identity) !== null) return null;
   const error = own.away.get(identity);
-  return error === undefined ? absentError(identity) : awayError(identity, error);
-}
-
-export function awayError(identity: string, { message }: AppError): AppError {
-  return new AppError('IDENTITY_AWAY', { identity, problem: message.replace(/\.$/, '') });
-}
-
-export function absentError(identity: string): AppError {
-  return new AppError('IDENTITY_ABSENT', { identity });
+  if (error === undefined) return new AppError('IDENTITY_ABSENT', { identity });
+  return new AppError('IDENTITY_AWAY', { identity, problem: error.message.replace(/\.$/, '') });
 }

@@ -125,9 +125,6 @@ export function withRunning<J extends ListedJob>(job: J, { bytesDone, bytesTotal
   };
 }
 
-/** Exits of its worker process after which an input fails. */
-export const MAX_PROCESS_EXITS = 3;
-
 export const NO_PROGRESS: ByteProgress = { bytesDone: 0, bytesTotal: 0 };
 export const NOTHING_RUNNING: RunningProgress = { ...NO_PROGRESS, inputsDone: 0 };
 

@@ -13,7 +13,7 @@ import type { WorkerTimeouts } from '#workers/worker-process.ts';
 import { type CallbackLimits, type CallbackOutcome, CallbackSender, type Post } from './callback-sender.ts';
 import type { JobScope } from './caller.ts';
 import { type DependencyProbes, NOTHING_PROBED, needsOf } from './dependencies.ts';
-import { CompletionWaiters, JobFeed, ListFeed, mapped } from './following/job-feeds.ts';
+import { CompletionWaiters, JobFeed, ListFeed } from './following/job-feeds.ts';
 import { settledIdentity } from './identities.ts';
 import {
   type IdempotencyKey,
@@ -94,6 +94,7 @@ export class Jobs {
     const crashed = () => options.telemetry?.metrics.workerCrashed();
     const maxWorkers = this.#maxRunningInputs;
     this.#pool = new WorkerPool({ ...others, entry, maxWorkers, crashed, ...(timeouts && { timeouts }) });
+    options.signer?.onRenewal(() => void this.identitiesChanged());
   }
 
   /**
@@ -195,14 +196,12 @@ export class Jobs {
   ): Promise<AsyncGenerator<JobEvent, void, void> | null> {
     const { feed } = this.#running();
     if ((await this.find(jobId, scope)) === null) return null;
-    return mapped(feed.follow(jobId, signal), ({ type, job }) => ({ type, job: seenBy(job, scope) }));
+    return feed.follow(jobId, signal, scope);
   }
 
   /** Returns the changes of the list of jobs until the signal is aborted. */
   changes(signal: AbortSignal, scope: JobScope = {}): AsyncGenerator<ListEvent, void, void> {
-    return mapped(this.#running().listFeed.follow(scope, signal), (event) =>
-      event.type === 'jobs' ? { ...event, jobs: event.jobs.map((job) => seenBy(job, scope)) } : event,
-    );
+    return this.#running().listFeed.follow(scope, signal);
   }
 
   /** Returns a job as it is now; null when there is none in the scope. */
@@ -266,7 +265,10 @@ export class Jobs {
     return nodeStateOf(this.#parts);
   }
 
-  /** Takes note of identities that were replaced: workers get the configuration in force, which says which files are protected. */
+  /**
+   * Takes note of another configuration, or of identities that were replaced: workers get the configuration in force, which says
+   * which files are protected.
+   */
   async identitiesChanged(): Promise<void> {
     this.#pool.useConfig(this.#config);
     await this.#engine?.scheduler.identitiesChanged();
@@ -311,7 +313,7 @@ export class Jobs {
       running: scheduler?.running ?? 0,
       maxRunning: this.#maxRunningInputs,
       workerProcesses: this.#pool.size,
-      nodes: this.#engine ?? {},
+      otherNodes: this.#engine === null ? [] : this.#engine.otherNodes(),
     };
   }
 

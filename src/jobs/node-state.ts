@@ -3,12 +3,11 @@ import type { Config } from '#config/config.ts';
 import { RELEASE } from '#config/release.ts';
 import { INTERFACE_VERSION, type Readiness } from '#contract/service.ts';
 import type { DependencyKind } from '#errors/entry.ts';
-import type { NodeState, StoreState } from '#telemetry/metrics.ts';
+import type { NodeState, OtherNode, StoreState } from '#telemetry/metrics.ts';
 import { dependencyOf } from './dependencies.ts';
 import { type NodeIdentities, shownIdentities, usableIdentities } from './identities.ts';
 import type { Outage } from './outages/outages.ts';
 import { awayDependencyOf, kindsAway, maySign } from './outages/waiting-for.ts';
-import type { JobEngine } from './queue/job-queue.ts';
 import type { JobStore, QueueState } from './store/job-store.ts';
 
 /** The parts of a node that tell how it is. */
@@ -23,7 +22,8 @@ export interface NodeParts {
   readonly running: number;
   readonly maxRunning: number;
   readonly workerProcesses: number;
-  readonly nodes: Pick<JobEngine, 'otherNodes'>;
+  /** Null while the database that they share cannot be reached. */
+  readonly otherNodes: readonly OtherNode[] | null;
 }
 
 /** Returns the state of a node for `/v2/health/ready`. It is not ready while its queue is full, or nothing can be signed. */
@@ -55,35 +55,33 @@ function canSign({ config, identities, outages }: NodeParts): boolean {
 }
 
 /** Returns the state of a node for its metrics. */
-export function nodeStateOf({ config, identities, outages, running, workerProcesses, nodes }: NodeParts): NodeState {
+export function nodeStateOf({ config, identities, outages, ...node }: NodeParts): NodeState {
   return {
-    inputsRunning: running,
-    workerProcesses,
+    inputsRunning: node.running,
+    workerProcesses: node.workerProcesses,
     queueCapacity: config.worker.queue_capacity,
     away: kindsAway(outages),
     identities: [
       ...(identities?.identities ?? []).map(({ name, notAfter }) => ({ name, endsAtMs: Date.parse(notAfter) })),
       ...[...(identities?.away.keys() ?? [])].map((name) => ({ name, endsAtMs: null })),
     ],
-    otherNodes: nodes.otherNodes === undefined ? [] : nodes.otherNodes(),
+    otherNodes: node.otherNodes,
   };
 }
 
 type WaitingCounts = Pick<JobStore, 'countNeeding' | 'countWaiting'>;
 
-/** Reads what metrics say of the store, by throttled queries. */
+/** Reads what metrics say of the store, by a throttled query. */
 export class StoreStateReader {
-  readonly #queue: ThrottledQuery<QueueState>;
-  readonly #waiting: ThrottledQuery<StoreState['inputsWaitingFor']>;
+  readonly #query: ThrottledQuery<readonly [QueueState, StoreState['inputsWaitingFor']]>;
 
   constructor(store: Pick<JobStore, 'queueState'> & WaitingCounts, outages: () => readonly Outage[]) {
-    this.#queue = new ThrottledQuery(() => store.queueState());
-    this.#waiting = new ThrottledQuery(() => countWaiting(outages(), store));
+    this.#query = new ThrottledQuery(() => Promise.all([store.queueState(), countWaiting(outages(), store)]));
   }
 
   /** Returns the state, which may be a while old. `works` tells whether the store can be written. Rejects when it cannot be read. */
   async read(works: Promise<boolean>): Promise<StoreState> {
-    const [isWritable, state, waiting] = await Promise.all([works, this.#queue.value(), this.#waiting.value()]);
+    const [isWritable, [state, waiting]] = await Promise.all([works, this.#query.value()]);
     const { queued, reserved, running, oldestQueuedAt, callbacks } = state;
     return {
       works: isWritable,

@@ -59,8 +59,3 @@ function snakeCased(details: object): object {
 function plainJson<T>(value: T): T {
   return JSON.parse(JSON.stringify(value, (_key, part) => (typeof part === 'bigint' ? String(part) : part)));
 }
-
-/** Returns the entry of an input whose process has exited for the last time; `exitCause` ends the sentence "the last time …". */
-export function processExitEntry(inputIndex: number, times: number, exitCause: string): ResultEntry {
-  return failedEntry(inputIndex, new AppError('INPUT_ENDED_PROCESS', { times, how: exitCause }).toData());
-}

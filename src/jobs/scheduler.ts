@@ -3,7 +3,7 @@ import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import type { JobReport } from '#telemetry/run-report.ts';
-import { signersOf } from './identities.ts';
+import { NO_IDENTITIES, signersOf } from './identities.ts';
 import { type InputAttempt, NO_PROGRESS, NOTHING_RUNNING, type RunningProgress, withProgress } from './job.ts';
 import { AbsentIdentities } from './outages/absent-identities.ts';
 import { HangWatch } from './outages/hang-watch.ts';
@@ -97,7 +97,7 @@ export class Scheduler {
     const tellsOfIdentities = !retriesOutages && (own !== undefined || options.maxRunningInputs === 0);
     this.#absent = tellsOfIdentities
       ? new AbsentIdentities({
-          ...{ own: own ?? null, store, nodes: engine, outages: this.#outages },
+          ...{ own: own ?? NO_IDENTITIES, store, nodes: engine, outages: this.#outages },
           graceMs: Math.min(options.outageHours * 3_600_000, MAX_GRACE_MS),
           changed: () => this.#lookForWork(),
         })

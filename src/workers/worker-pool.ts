@@ -54,8 +54,6 @@ export class WorkerPool {
     options.signer?.staples?.onChange((staples) => {
       for (const worker of this.#all) worker.give({ type: 'staples', staples: staples.data });
     });
-    // Workers that run an input finish it with the old identities, and are replaced then.
-    options.signer?.onRenewal(() => this.#retireIdle());
   }
 
   /** The number of worker processes. */
@@ -63,10 +61,11 @@ export class WorkerPool {
     return this.#all.size;
   }
 
-  /** Gives workers another configuration from now on. Inputs that run finish with the old one. */
+  /** Gives workers a configuration and the identities in force from now on. Inputs that run finish with the old ones. */
   useConfig(config: Config): void {
     this.#config = config;
-    this.#retireIdle();
+    for (const worker of this.#idle) this.#retire(worker);
+    this.#idle.clear();
   }
 
   /** Starts a worker ahead of the first input, unless there is one. */
@@ -185,11 +184,6 @@ export class WorkerPool {
     if (this.#retiring.size > 0 || longest === undefined) return;
     this.#idle.delete(longest);
     this.#retire(longest);
-  }
-
-  #retireIdle(): void {
-    for (const worker of this.#idle) this.#retire(worker);
-    this.#idle.clear();
   }
 
   #retire(worker: WorkerProcess): void {

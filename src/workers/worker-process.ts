@@ -10,7 +10,7 @@ import { type IdentityDescription, signerProcessesOf } from '#provenance/signing
 import { NO_STAPLES } from '#provenance/staples.ts';
 import { NO_TRUST_LISTS, type TrustLists } from '#provenance/trust-lists.ts';
 import { kernelLimitsOf } from './input-budgets.ts';
-import type { FromWorker, InputOrder, ToWorker, WorkerAnswer, WorkerState } from './worker-protocol.ts';
+import type { FromWorker, InputOrder, ToWorker, WorkerAnswer } from './worker-protocol.ts';
 import { failedRun, type RunHooks, type RunResult, WorkerRun } from './worker-run.ts';
 
 /** Timeouts of a worker, in milliseconds. */
@@ -81,16 +81,9 @@ export class WorkerProcess {
   readonly #started: Promise<void>;
   #isReady = false;
   #run: WorkerRun | null = null;
-  /**
-   * True after an input could not be signed: it may have flooded the worker's channel to the signer, which the next one would have
-   * to wait for, too.
-   */
-  #failedToSign = false;
   #identity: string | null | undefined;
-  /** True when it runs at a lower priority, because an input has used much processor time. */
-  #isSlowed = false;
-  /** The state of the worker after its last input; null before the first. */
-  #state: WorkerState | null = null;
+  /** True when it must not be given another input. */
+  #isSpent = false;
 
   constructor({ entry, config, timeouts, launcher, signers, trust = NO_TRUST_LISTS }: WorkerProcessOptions) {
     this.#timeouts = timeouts;
@@ -149,8 +142,7 @@ export class WorkerProcess {
   /** Tells whether it may take a further input, with the configuration and the identities that are in force now. */
   isFit(config: Config, signers: Signers | undefined): boolean {
     const isCurrent = config === this.#config && (signers === undefined || signers.identities === this.#identities);
-    const { tainted = false, rssBytes = 0 } = this.#state ?? {};
-    return isCurrent && !this.#isSlowed && !this.#failedToSign && !tainted && rssBytes <= MAX_IDLE_RSS_BYTES;
+    return isCurrent && !this.#isSpent;
   }
 
   /**
@@ -227,7 +219,7 @@ export class WorkerProcess {
 
   /** Fails an input whose identity was removed, or is away, by now. The next worker has the identities that are in force then. */
   #withoutIdentity(): RunResult {
-    this.#failedToSign = true;
+    this.#isSpent = true;
     return failedRun(new AppError('SIGNATURE_FAILED', { problem: 'the identity is not in force on this node' }));
   }
 
@@ -236,10 +228,10 @@ export class WorkerProcess {
     this.#child.watch(this.#timeouts.abortMs, 'because it did not stop when asked');
   }
 
-  /** Lets others have the cores first. */
+  /** Lets others have the cores first, for good. */
   #slow(): void {
-    if (this.#isSlowed || this.#child.pid === undefined) return;
-    this.#isSlowed = true;
+    if (this.#isSpent || this.#child.pid === undefined) return;
+    this.#isSpent = true;
     lowerPriority(this.#child.pid);
   }
 
@@ -275,9 +267,10 @@ export class WorkerProcess {
   #endRun({ hooks }: WorkerRun, answer: WorkerAnswer): RunResult | null {
     if (answer.type === 'ready') throw new Error('a worker is ready once');
     const { state, ...result } = answer;
-    this.#state = state;
+    // Such an input may have flooded the worker's channel to the signer, which the next one would have to wait for, too.
+    const failedToSign = result.type === 'failed' && result.error?.reason === 'SIGNATURE_FAILED';
+    this.#isSpent ||= failedToSign || state.tainted || state.rssBytes > MAX_IDLE_RSS_BYTES;
     if (result.type === 'not-begun') return null;
-    if (result.type === 'failed' && result.error?.reason === 'SIGNATURE_FAILED') this.#failedToSign = true;
     hooks.progress({ bytesDone: state.bytesDone, bytesTotal: state.bytesTotal });
     return { ...result, phases: state.phases, calls: state.calls };
   }

@@ -7,8 +7,10 @@ const queued = (count: number): QueuedCounts => new Map([['newsroom', count]]);
 
 /** Takes jobs that sign nothing while nothing is away; a recount reads `countQueued`. */
 function admissionOver(countQueued: () => Promise<QueuedCounts>) {
-  const store = { countQueued, countNeeding: async () => 0 };
-  const admission = new Admission({ capacity: 10, callers: () => [], outages: () => [], store, nodes: {} });
+  const admission = new Admission({
+    ...{ capacity: 10, callers: () => [], outages: () => [], nodes: { otherNodes: () => [] } },
+    store: { countQueued, countNeeding: async () => 0 },
+  });
   const admit = (count: number) =>
     admission.admit({ caller: 'newsroom', identity: null, needs: Array(count).fill([]) });
   return { admission, admit };

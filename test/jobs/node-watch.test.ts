@@ -32,7 +32,7 @@ describe('the loss of a node', () => {
   test('is told once by the others, and its return as well', () => {
     const { beat, told, others } = watched();
     beat(1_000, 10);
-    assert.deepEqual([told(), others()], [[], [{ name: 'other', isAlive: true, seenAtMs: 7 }]]);
+    assert.deepEqual([told(), others()], [[], [{ name: 'other', isAlive: true, seenAtMs: 7, identities: [] }]]);
     beat(11_000, 3);
     assert.deepEqual([told(), others()?.[0]?.isAlive], [['warn a node was lost'], false]);
     beat(1_000);

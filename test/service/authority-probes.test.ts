@@ -20,7 +20,7 @@ test('an authority is asked for a time-stamp once it takes connections, and for 
   server.close();
   await once(server, 'close');
   const config = configSchema.parse({ signing: { tsa_url: `http://127.0.0.1:${port}` } }) as Config;
-  const probes = createDependencyProbes({ config, launcher: new Launcher() });
+  const probes = createDependencyProbes({ config: () => config, launcher: new Launcher() });
   const problem = await probes.problemOf(AUTHORITY);
   assert.match(problem ?? '', new RegExp(`^127.0.0.1:${port} could not be reached: nothing listens there`));
   assert.equal(probes.minPauseMs(AUTHORITY), 0);

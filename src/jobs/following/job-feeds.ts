@@ -3,6 +3,7 @@ import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import type { ListedJob } from '#contract/job-list.ts';
 import type { JobScope } from '../caller.ts';
 import type { JobEvent, JobSnapshot, ListEvent } from '../job.ts';
+import { seenBy } from '../outages/waiting-for.ts';
 import type { JobStore } from '../store/job-store.ts';
 
 /** The source of a feed. Each method may reject while the store cannot be reached. */
@@ -32,13 +33,13 @@ export class JobFeed {
   }
 
   /**
-   * Returns the events of a job from now on; they end after `done`, when the signal is aborted, or when the
-   * job is gone.
+   * Returns the events of a job from now on, as somebody in the scope sees it; they end after `done`, when the signal is aborted, or
+   * when the job is gone.
    */
-  async *follow(jobId: string, signal: AbortSignal): AsyncGenerator<JobEvent, void, void> {
+  async *follow(jobId: string, signal: AbortSignal, scope: JobScope = {}): AsyncGenerator<JobEvent, void, void> {
     const watch = this.#enter(jobId);
     try {
-      yield* this.#eventsOf(watch, signal);
+      for await (const { type, job } of this.#eventsOf(watch, signal)) yield { type, job: seenBy(job, scope) };
     } finally {
       this.#leave(watch);
     }
@@ -245,10 +246,11 @@ export class ListFeed {
   }
 
   /**
-   * Returns the changes of the jobs in a scope from now on, until the signal is aborted. The first ones may be older.
+   * Returns the changes of the jobs in a scope, as somebody in it sees them, from now on until the signal is aborted. The first ones
+   * may be older.
    */
-  async *follow({ caller }: JobScope, signal: AbortSignal): AsyncGenerator<ListEvent, void, void> {
-    const follower = new Follower(caller);
+  async *follow(scope: JobScope, signal: AbortSignal): AsyncGenerator<ListEvent, void, void> {
+    const follower = new Follower(scope);
     this.#enter(follower);
     try {
       while (!signal.aborted) {
@@ -299,13 +301,13 @@ export class ListFeed {
 
 /** Changes that a follower has not been told yet. */
 class Follower {
-  readonly #caller: string | undefined;
+  readonly #scope: JobScope;
   readonly #jobs = new Map<string, ListedJob>();
   #hasMore = false;
   #changed = Promise.withResolvers<void>();
 
-  constructor(caller: string | undefined) {
-    this.#caller = caller;
+  constructor(scope: JobScope) {
+    this.#scope = scope;
   }
 
   /** Settles with the next change. */
@@ -314,8 +316,9 @@ class Follower {
   }
 
   add(jobs: readonly ListedJob[], hasMore: boolean): void {
+    const { caller } = this.#scope;
     for (const job of jobs)
-      if (this.#caller === undefined || job.caller === this.#caller) this.#jobs.set(job.job_id, job);
+      if (caller === undefined || job.caller === caller) this.#jobs.set(job.job_id, seenBy(job, this.#scope));
     this.#hasMore ||= hasMore || this.#jobs.size > MAX_CHANGED_JOBS;
     if (!this.#hasMore && this.#jobs.size === 0) return;
     this.#changed.resolve();
@@ -330,12 +333,4 @@ class Follower {
     if (hasMore) return { type: 'reload' };
     return jobs.length === 0 ? null : { type: 'jobs', jobs };
   }
-}
-
-/** Changes each event of a stream. */
-export async function* mapped<From, To>(
-  events: AsyncGenerator<From, void, void>,
-  change: (event: From) => To,
-): AsyncGenerator<To, void, void> {
-  for await (const event of events) yield change(event);
 }

@@ -1,5 +1,5 @@
 import { dependencyOf, idOf, SIGNER } from '../dependencies.ts';
-import { absentError, awayError, type NodeIdentities } from '../identities.ts';
+import { type NodeIdentities, problemOfIdentity } from '../identities.ts';
 import type { JobEngine } from '../queue/job-queue.ts';
 import type { JobStore } from '../store/job-store.ts';
 import type { Outage, Outages } from './outages.ts';
@@ -8,14 +8,13 @@ import type { Outage, Outages } from './outages.ts';
 const LOOK_INTERVAL_MS = 5_000;
 
 interface AbsentIdentitiesOptions {
-  /** Null on a node that signs nothing. */
-  readonly own: NodeIdentities | null;
+  readonly own: NodeIdentities;
   readonly store: Pick<JobStore, 'identitiesBeside' | 'recordWaiting'>;
-  readonly nodes: Pick<JobEngine, 'otherIdentities'>;
+  readonly nodes: Pick<JobEngine, 'otherNodes'>;
   readonly outages: Pick<Outages, 'list' | 'declare' | 'withdraw'>;
   /** The time in which nodes that start together see each other. */
   readonly graceMs: number;
-  /** Called when this node has other identities than before, or inputs may have waited for too long. */
+  /** Called when inputs may have waited for too long. */
   readonly changed: () => void;
 }
 
@@ -27,12 +26,10 @@ export class AbsentIdentities {
   readonly #options: AbsentIdentitiesOptions;
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | null = null;
-  #usable: string;
   #nowhere: ReadonlySet<string> = new Set();
 
   constructor(options: AbsentIdentitiesOptions) {
     this.#options = options;
-    this.#usable = usableNow(options.own);
   }
 
   /** Looks now, and again and again. */
@@ -53,7 +50,7 @@ export class AbsentIdentities {
     return outages.list().flatMap((outage) => (isNowhere(outage) ? [outage.dependency] : []));
   }
 
-  /** Looks now. Never rejects: while the store cannot be used, the outages stay as they are. */
+  /** Looks now. Never rejects: while the store cannot be used, or the other nodes are not known, the outages stay as they are. */
   look(): Promise<void> {
     this.#looking ??= this.#look()
       .catch(() => undefined)
@@ -64,46 +61,32 @@ export class AbsentIdentities {
   }
 
   async #look(): Promise<void> {
-    const { own, outages, changed, store } = this.#options;
-    const { away, nowhere, elsewhere } = await this.#absent();
-    const absent = new Map([...away, ...nowhere]);
-    for (const [dependency, error] of absent) outages.declare(dependency, error);
+    const { own, outages, changed, store, nodes } = this.#options;
+    const others = nodes.otherNodes();
+    if (others === null) return;
+    const elsewhere = new Set(others.flatMap(({ identities }) => identities.map(({ name }) => name)));
+    const away = [...own.away.keys()];
+    const needed = await store.identitiesBeside([...own.identities.map(({ name }) => name), ...away]);
+    const nowhere = needed.filter((identity) => !elsewhere.has(identity));
+    const absent = [...away, ...nowhere];
+    for (const identity of absent) {
+      const error = problemOfIdentity(identity, own);
+      if (error !== null) outages.declare(signerOf(identity), error);
+    }
     // Between the two, so that nothing of another node is leased.
-    this.#nowhere = new Set(nowhere.keys());
+    this.#nowhere = new Set(nowhere.map(signerOf));
     for (const { dependency, isDeclared } of outages.list()) {
       const { kind, name = '' } = dependencyOf(dependency) ?? {};
       // Another node has what an input met here before a reload.
-      const isGone = isDeclared || own?.identityOf(name) === null;
-      if (kind === SIGNER && name !== '' && isGone && !absent.has(dependency)) outages.withdraw(dependency);
+      const isGone = isDeclared || own.identityOf(name) === null;
+      if (kind === SIGNER && name !== '' && isGone && !absent.includes(name)) outages.withdraw(dependency);
     }
-    for (const dependency of absent.keys())
-      if (!elsewhere.has(dependency)) await store.recordWaiting(dependency, new Date().toISOString());
-    const usable = usableNow(own);
-    if (usable !== this.#usable || absent.size > 0) changed();
-    this.#usable = usable;
-  }
-
-  /** Returns the signers that are away on this node, those that no living node has, and those that others can use. */
-  async #absent() {
-    const { own, store, nodes } = this.#options;
-    const present = (own?.identities ?? []).map(({ name }) => name);
-    const away = [...(own?.away ?? [])];
-    const needed = await store.identitiesBeside([...present, ...away.map(([identity]) => identity)]);
-    const others = needed.length + away.length === 0 ? [] : ((await nodes.otherIdentities?.()) ?? []);
-    const elsewhere = new Set(others.map(({ name }) => signerOf(name)));
-    const nowhere = needed.filter((identity) => !elsewhere.has(signerOf(identity)));
-    return {
-      away: new Map(away.map(([identity, error]) => [signerOf(identity), awayError(identity, error)])),
-      nowhere: new Map(nowhere.map((identity) => [signerOf(identity), absentError(identity)])),
-      elsewhere,
-    };
+    for (const identity of absent)
+      if (!elsewhere.has(identity)) await store.recordWaiting(signerOf(identity), new Date().toISOString());
+    if (absent.length > 0) changed();
   }
 }
 
 function signerOf(identity: string): string {
   return idOf({ kind: SIGNER, name: identity });
-}
-
-function usableNow(own: NodeIdentities | null): string {
-  return (own?.identities ?? []).map(({ name }) => name).join();
 }

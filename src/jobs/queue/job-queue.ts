@@ -1,9 +1,8 @@
 import type { ByteProgress } from '#operations/operation.ts';
-import type { OtherNode } from '#telemetry/metrics.ts';
 import type { JobReport } from '#telemetry/run-report.ts';
 import type { InputAttempt } from '../job.ts';
 import type { FinishedInput, HandedIn, JobStore, LeasedInput, LeaseFilter, ReleasedInput } from '../store/job-store.ts';
-import type { NamedIdentity } from './node-registry.ts';
+import type { SeenNode } from './node-registry.ts';
 
 /**
  * The queue of inputs, which the scheduler pulls from. There are two: in the embedded database for one process, and on
@@ -76,13 +75,11 @@ export type QueueEvent =
 export interface JobEngine {
   readonly store: JobStore;
   readonly queue: JobQueue;
-  /** Returns the identities that the other living nodes can use. Absent where no other node does the jobs. */
-  readonly otherIdentities?: () => Promise<readonly NamedIdentity[]>;
   /**
-   * Returns the other nodes that were seen within an hour and did not stop in order; null while the database cannot be reached.
-   * Absent where there are none.
+   * Returns the other nodes that were seen within an hour and did not stop in order; null while the database cannot be
+   * reached. The embedded store has none.
    */
-  readonly otherNodes?: () => readonly OtherNode[] | null;
+  readonly otherNodes: () => readonly SeenNode[] | null;
   /** Closes the queue, then the store. */
   close(): Promise<void>;
 }

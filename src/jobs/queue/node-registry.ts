@@ -43,8 +43,14 @@ interface NodeIdentity {
   readonly notAfter?: string;
 }
 
-export interface NamedIdentity extends NodeIdentity {
+interface NamedIdentity extends NodeIdentity {
   readonly name: string;
+}
+
+/** Another node, as this one knows it. */
+export interface SeenNode extends OtherNode {
+  /** The identities that it can use; none of a node that was lost. */
+  readonly identities: readonly NamedIdentity[];
 }
 
 /** Returns the identities that a node can use. */
@@ -61,8 +67,8 @@ interface NodeRecord {
   readonly settings: NodeSettings;
 }
 
-/** Another node, with its last heartbeat by the clock of the database. */
-interface SeenNode extends NodeRecord {
+/** The record of another node, with its last heartbeat by the clock of the database. */
+interface SeenRecord extends NodeRecord {
   readonly seenAtMs: number;
   /** Milliseconds since then. */
   readonly silentMs: number;
@@ -134,7 +140,7 @@ export class NodeRegistry {
       const { others, unfit } = await database.transaction((db) => registerNode(db, node, isUnfit));
       if (unfit.length === 0) {
         const registry = new NodeRegistry(database, node, settings, log);
-        registry.#warnings.compare(node, others);
+        registry.#saw(node, others);
         return registry;
       }
       for (const one of unfit) {
@@ -146,14 +152,8 @@ export class NodeRegistry {
     }
   }
 
-  /** Returns the identities that the other living nodes can use. */
-  async otherIdentities(): Promise<readonly NamedIdentity[]> {
-    const others = await this.#database.transaction((db) => otherNodes(db, this.#node, EXPIRY_MS));
-    return others.flatMap(({ settings }) => identitiesIn(settings));
-  }
-
   /** The other nodes, as the last heartbeat saw them; null while the database cannot be reached. */
-  get others(): readonly OtherNode[] | null {
+  get others(): readonly SeenNode[] | null {
     return this.#watch.others;
   }
 
@@ -175,12 +175,14 @@ export class NodeRegistry {
         return otherNodes(db, node, LOST_KEPT_MS);
       })
       .then(
-        (others) => {
-          this.#watch.saw(others);
-          this.#warnings.compare(node, others);
-        },
+        (others) => this.#saw(node, others),
         () => undefined,
       );
+  }
+
+  #saw(node: NodeRecord, others: readonly SeenRecord[]): void {
+    this.#watch.saw(others);
+    this.#warnings.compare(node, this.#watch.others ?? []);
   }
 }
 
@@ -202,7 +204,7 @@ async function otherNodes(
   db: Database,
   { nodeId: ownId }: Pick<NodeRecord, 'nodeId'>,
   expiryMs: number,
-): Promise<readonly SeenNode[]> {
+): Promise<readonly SeenRecord[]> {
   const rows = await db
     .selectFrom('nodes')
     .selectAll()
@@ -271,14 +273,11 @@ class IdentityWarnings {
 
   compare({ settings }: NodeRecord, others: readonly SeenNode[]): void {
     for (const own of identitiesIn(settings)) {
-      const differing = others.flatMap(({ name: node, silentMs, settings: theirs }) =>
-        identitiesIn(theirs)
+      const differing = others.flatMap(({ name: node, identities }) =>
+        identities
           .filter((one) => one.name === own.name && one.certificateSha256 !== own.certificateSha256)
           .map(({ name: _, ...one }) => ({ node, ...one }))
-          .filter(({ certificateSha256 }) => {
-            const difference = `${own.name} ${own.certificateSha256} ${certificateSha256} ${node}`;
-            return silentMs < EXPIRY_MS && this.#isNew(difference);
-          }),
+          .filter((one) => this.#isNew(`${own.name} ${own.certificateSha256} ${one.certificateSha256} ${node}`)),
       );
       if (differing.length === 0) continue;
       const { name, ...identity } = own;
@@ -299,7 +298,7 @@ export class NodeWatch {
   readonly #log: Log;
   readonly #now: () => number;
   readonly #lost = new Set<string>();
-  #others: readonly OtherNode[] = [];
+  #others: readonly SeenNode[] = [];
   #sawAtMs: number;
   #judgesFromMs: number;
 
@@ -312,26 +311,25 @@ export class NodeWatch {
   }
 
   /** The other nodes; null where their heartbeats could not be read for `EXPIRY_MS`. */
-  get others(): readonly OtherNode[] | null {
+  get others(): readonly SeenNode[] | null {
     return this.#now() - this.#sawAtMs > EXPIRY_MS ? null : this.#others;
   }
 
   /** Takes what a heartbeat of this node saw of the others. */
-  saw(seen: readonly SeenNode[]): void {
+  saw(seen: readonly SeenRecord[]): void {
     const nowMs = this.#now();
     if (nowMs - this.#sawAtMs > EXPIRY_MS / 2) this.#judgesFromMs = nowMs + EXPIRY_MS;
     this.#sawAtMs = nowMs;
     const mayJudge = nowMs >= this.#judgesFromMs;
-    this.#others = seen.map((node) => ({
-      name: node.name,
-      seenAtMs: node.seenAtMs,
-      isAlive: node.silentMs <= EXPIRY_MS || (!mayJudge && !this.#lost.has(node.nodeId)),
-    }));
+    this.#others = seen.map(({ nodeId, name, settings, seenAtMs, silentMs }) => {
+      const isAlive = silentMs <= EXPIRY_MS || (!mayJudge && !this.#lost.has(nodeId));
+      return { name, seenAtMs, isAlive, identities: isAlive ? identitiesIn(settings) : [] };
+    });
     for (const node of seen) this.#tell(node, mayJudge);
     for (const nodeId of this.#lost) if (!seen.some((node) => node.nodeId === nodeId)) this.#lost.delete(nodeId);
   }
 
-  #tell({ nodeId, name, seenAtMs, silentMs }: SeenNode, mayJudge: boolean): void {
+  #tell({ nodeId, name, seenAtMs, silentMs }: SeenRecord, mayJudge: boolean): void {
     if (silentMs <= EXPIRY_MS) {
       if (this.#lost.delete(nodeId)) this.#log.info({ node: name }, 'a node that seemed lost is back');
     } else if (mayJudge && !this.#lost.has(nodeId)) {

@@ -1,4 +1,3 @@
-import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import type { Config } from '#config/config.ts';
 import type { Log } from '#telemetry/logger.ts';
 import { holdDataFolder } from '../data-folder.ts';
@@ -35,16 +34,10 @@ export async function openCluster(url: string, { config, identities, log }: Clus
   const registry = await NodeRegistry.join(engine.database, { settings, namesIdentities }, log);
   stack.defer(() => registry.leave());
   const opened = stack.move();
-  const others = new ThrottledQuery(() => registry.otherIdentities());
-  return {
-    ...engine,
-    otherIdentities: () => others.value(),
-    otherNodes: () => registry.others,
-    close: () => opened.disposeAsync(),
-  };
+  return { ...engine, otherNodes: () => registry.others, close: () => opened.disposeAsync() };
 }
 
-/** Opens the database and its queue. Throws an AppError of the catalogue when they cannot be used. */
+/** Opens the database and its queue, for a node that knows no others. Throws an AppError of the catalogue when they cannot be used. */
 export async function openPostgresEngine(
   url: string,
   maxConnections: number,
@@ -64,7 +57,7 @@ export async function openPostgresEngine(
       cancelJob: (jobId, scope) => queue.cancelJob(jobId, scope),
       close,
     };
-    return { store, queue, database, close };
+    return { store, queue, database, otherNodes: () => [], close };
   } catch (error) {
     await database.close();
     throw error;

@@ -9,7 +9,6 @@ import {
   isSameInput,
   recordResults,
   releaseInput,
-  requeueInput,
   sumOf,
   undoServiceExit,
 } from '../store/finish-input.ts';
@@ -28,14 +27,7 @@ import { HEARTBEAT_SECONDS, type JobMessage, MessageQueue } from '../store/postg
 import { NotificationListener, NotificationPublisher } from '../store/postgres/notifications.ts';
 import type { PostgresDatabase } from '../store/postgres/postgres-database.ts';
 import { ANY_PRIORITIES, LeaseTurns } from '../store/priority.ts';
-import {
-  GroupCache,
-  groupsNeeding,
-  hasOtherCallers,
-  jobsOfCallers,
-  otherJobs,
-  recordProgress,
-} from '../store/queue-state.ts';
+import { LeftOutGroups, recordProgress } from '../store/queue-state.ts';
 import { submitJobs } from '../store/submit-job.ts';
 import type { Database } from '../store/tables.ts';
 import { updateJobs } from '../store/update-jobs.ts';
@@ -85,7 +77,7 @@ export class PostgresQueue implements JobQueue {
   readonly #events = new QueueEvents();
   readonly #clock = leaseClock();
   readonly #held = new Map<string, HeldInput>();
-  readonly #groups = new GroupCache();
+  readonly #leftOut = new LeftOutGroups();
   readonly #turns = new LeaseTurns();
   readonly #submissions = new Batcher((jobs: readonly NewJob[]) => this.#submitAll(jobs), SUBMISSION_BATCHES);
   readonly #exchanges = new Batcher((batch: readonly Exchange[]) => this.#exchangeAll(batch), EXCHANGE_BATCHES);
@@ -240,24 +232,11 @@ export class PostgresQueue implements JobQueue {
   }
 
   async #receive(db: Database, request: LeaseRequest): Promise<readonly JobMessage[]> {
-    const { count, onlyJobs, withoutJobs, withoutCallers } = request;
-    const isExtra = withoutCallers.length > 0;
-    // To find no message of another caller takes a scan of all messages.
-    if (isExtra && !(await hasOtherCallers(db, withoutCallers))) return [];
-    const ofCallers = await jobsOfCallers(db, withoutCallers);
-    const others = onlyJobs === null ? [] : await otherJobs(db, onlyJobs);
-    // They are too many to be left out.
-    if (ofCallers === null || others === null) return [];
-    const jobIds = [...withoutJobs, ...ofCallers, ...others];
-    const excluded = [
-      // Messages of releases that recorded no dependencies.
-      ...jobIds.map((jobId) => ({ jobId, needs: [] })),
-      ...(await this.#groups.of(db, jobIds)),
-      ...(await groupsNeeding(db, request)),
-    ];
-    // The same goes for messages of low priority.
-    const maxPriorities = isExtra ? ANY_PRIORITIES : this.#turns.next();
-    return this.#messages.fetch(db, count, excluded, maxPriorities);
+    const excluded = await this.#leftOut.of(db, request);
+    if (excluded === null) return [];
+    // To find no message of low priority of another caller takes a scan of all messages.
+    const maxPriorities = request.withoutCallers.length > 0 ? ANY_PRIORITIES : this.#turns.next();
+    return this.#messages.fetch(db, request.count, excluded, maxPriorities);
   }
 
   /** Returns the leases of received messages; takes over the inputs that were not queued, and deletes messages of finished ones. */
@@ -290,10 +269,9 @@ export class PostgresQueue implements JobQueue {
   /** Queues an input again with its message, or finishes it. A late lease is another node's by now. */
   async #releaseOne(db: Database, input: ReleasedInput): Promise<HandedIn> {
     const { lease, reason } = input;
-    const counted = await releaseInput(db, input);
+    // Its message has the pause.
+    const handedIn = await releaseInput(db, input, 'queued');
     const retryAt = 'retryAt' in input ? input.retryAt : null;
-    const isPaused = retryAt !== null && counted.queuedCount > 0;
-    const handedIn = isPaused ? await requeueInput(db, lease) : counted;
     const held = this.#held.get(keyOf(lease));
     if (handedIn.late.length > 0) await undoServiceExit(db, lease);
     else if (handedIn.queuedCount === 0) await this.#deleteMessages(db, [lease]);

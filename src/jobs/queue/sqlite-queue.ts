@@ -65,6 +65,7 @@ export async function openSqliteEngine(
       close,
     },
     queue,
+    otherNodes: () => [],
     close,
   };
 }

@@ -13,7 +13,7 @@ export interface AdmissionOptions {
   readonly callers: () => readonly string[];
   readonly outages: () => readonly Outage[];
   readonly store: Pick<JobStore, 'countNeeding' | 'countQueued'>;
-  readonly nodes: Pick<JobEngine, 'otherIdentities'>;
+  readonly nodes: Pick<JobEngine, 'otherNodes'>;
   /** The identities of this node; undefined where it signs nothing. */
   readonly identities?: NodeIdentities | undefined;
 }
@@ -62,7 +62,7 @@ export class Admission {
    */
   async admit({ caller, identity, needs }: AskedJob): Promise<Reservation> {
     await this.#refuseBeyondOutages(needs);
-    if (identity !== null) await this.#refuseEndedIdentity(identity);
+    if (identity !== null) this.#refuseEndedIdentity(identity);
     return this.#reserve({ caller, count: needs.length });
   }
 
@@ -114,13 +114,15 @@ export class Admission {
 
   /**
    * Throws `NO_VALID_IDENTITY` where the certificates of an identity have ended on this node, which may not have it, and on all other
-   * living nodes. While no node lives that has it, jobs wait for one.
+   * living nodes. While no node lives that has it, or the others are not known, jobs wait for one.
    */
-  async #refuseEndedIdentity(identity: string): Promise<void> {
+  #refuseEndedIdentity(identity: string): void {
     const { identities: own, nodes } = this.#options;
     const here = own?.identityOf(identity)?.notAfter;
     if (here !== undefined && isAhead(here)) return;
-    const others = ((await nodes.otherIdentities?.()) ?? []).filter(({ name }) => name === identity);
+    const known = nodes.otherNodes();
+    if (known === null) return;
+    const others = known.flatMap(({ identities }) => identities.filter(({ name }) => name === identity));
     if (others.some(({ notAfter }) => notAfter === undefined || isAhead(notAfter))) return;
     const ends = [here, ...others.map((other) => other.notAfter)].filter((end) => end !== undefined);
     const notAfter = ends.sort().at(-1);

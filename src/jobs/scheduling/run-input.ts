@@ -8,12 +8,15 @@ import type { RunReport } from '#telemetry/run-report.ts';
 import type { WorkerPool } from '#workers/worker-pool.ts';
 import { failedRun, type RunResult } from '#workers/worker-run.ts';
 import { type NodeIdentities, problemOfIdentity } from '../identities.ts';
-import { type InputAttempt, MAX_PROCESS_EXITS, NO_PROGRESS } from '../job.ts';
+import { type InputAttempt, NO_PROGRESS } from '../job.ts';
 import type { Outages } from '../outages/outages.ts';
 import type { JobQueue } from '../queue/job-queue.ts';
 import { cancelledEntry, failedEntry, type ResultEntry, succeededEntry } from '../result-entries.ts';
 import type { FinishedInput, JobRequest, LeasedInput, ReleasedInput } from '../store/job-store.ts';
 import type { OutputPathRegistries } from './output-path-registry.ts';
+
+/** Exits of its worker process after which an input fails. */
+const MAX_PROCESS_EXITS = 3;
 
 const CANCELLED = Symbol('cancelled');
 
@@ -203,8 +206,7 @@ export class InputRunner {
         return { lease, entry: cancelledEntry(lease.inputIndex), progress: NO_PROGRESS, digest: null };
       case 'process-exited':
         log.warn({ ...ids, attempt: lease.attempt, exit_cause: result.exitCause }, 'the worker of an input exited');
-        if (lease.processExits + 1 < MAX_PROCESS_EXITS)
-          return { lease, reason: 'process-exited', exitCause: result.exitCause };
+        if (lease.processExits + 1 < MAX_PROCESS_EXITS) return { lease, reason: 'process-exited' };
         return this.#finish(
           run,
           failedRun(new AppError('INPUT_ENDED_PROCESS', { times: MAX_PROCESS_EXITS, how: result.exitCause })),

@@ -21,9 +21,8 @@ export class StoreWrites {
   readonly #signal: AbortSignal;
   /** True while a write is retried. */
   #fails = false;
-  #lastProbeWorked = true;
-  #probeDueAtMs = 0;
-  #probing: Promise<boolean> | null = null;
+  /** The probe that runs, or that ended less than `PROBE_INTERVAL_MS` ago. */
+  #probed: Promise<boolean> | null = null;
   #writing: Promise<boolean> | null = null;
 
   /** Nothing is retried after the signal is aborted; a first attempt is still made. */
@@ -43,12 +42,13 @@ export class StoreWrites {
   /** Returns true when no write fails now, and a probe succeeded at most `PROBE_INTERVAL_MS` ago. Never rejects. */
   async work(): Promise<boolean> {
     if (this.#fails) return false;
-    if (performance.now() < this.#probeDueAtMs) return this.#lastProbeWorked;
-    this.#probing ??= this.#probe().finally(() => {
-      this.#probing = null;
-      this.#probeDueAtMs = performance.now() + PROBE_INTERVAL_MS;
+    this.#probed ??= this.#probe().finally(() => {
+      const forget = () => {
+        this.#probed = null;
+      };
+      setTimeout(forget, PROBE_INTERVAL_MS).unref();
     });
-    return this.#probing;
+    return this.#probed;
   }
 
   /**
@@ -92,9 +92,9 @@ export class StoreWrites {
     });
     const { promise: late, resolve } = Promise.withResolvers<boolean>();
     const timer = setTimeout(() => resolve(false), PROBE_TIMEOUT_MS);
-    this.#lastProbeWorked = await Promise.race([this.#writing, late]);
+    const works = await Promise.race([this.#writing, late]);
     clearTimeout(timer);
-    return this.#lastProbeWorked;
+    return works;
   }
 
   async #tryWrite(): Promise<boolean> {

@@ -1,7 +1,8 @@
 import { type ExpressionBuilder, sql, type UpdateObject } from 'kysely';
+import { AppError } from '#errors/app-error.ts';
 import type { JobScope } from '../caller.ts';
-import { type InputAttempt, type InputId, MAX_PROCESS_EXITS, NO_PROGRESS } from '../job.ts';
-import { cancelledEntry, processExitEntry, type ResultEntry } from '../result-entries.ts';
+import { type InputAttempt, type InputId, NO_PROGRESS } from '../job.ts';
+import { cancelledEntry, failedEntry, type ResultEntry } from '../result-entries.ts';
 import { givenRows } from './dialect.ts';
 import type { Cancellation, FinishedInput, HandedIn, ReleasedInput } from './job-store.ts';
 import { needsText } from './needs.ts';
@@ -86,7 +87,7 @@ function countsOf({ status, error_details }: ResultEntry) {
 /** Implements `JobStore.releaseInputs`. */
 export async function releaseInputs(db: Database, released: readonly ReleasedInput[]): Promise<HandedIn> {
   const all: HandedIn[] = [];
-  for (const one of released) all.push(await releaseInput(db, one));
+  for (const one of released) all.push(await releaseInput(db, one, 'reserved'));
   return sumOf(all);
 }
 
@@ -98,20 +99,24 @@ export function sumOf(handedIn: readonly HandedIn[]): HandedIn {
   };
 }
 
-/** Releases an input without a result, as `JobStore.releaseInputs` does each. */
-export async function releaseInput(db: Database, released: ReleasedInput): Promise<HandedIn> {
+/** Releases an input without a result, as `JobStore.releaseInputs` does each. `pausedAs` is its status until it is to run again. */
+export async function releaseInput(
+  db: Database,
+  released: ReleasedInput,
+  pausedAs: 'reserved' | 'queued',
+): Promise<HandedIn> {
   const { lease } = released;
   switch (released.reason) {
     case 'process-exited':
-      return recordExit(db, lease, released.exitCause, 'process_ends', MAX_PROCESS_EXITS);
+      return changeLeased(db, lease, { status: 'queued', process_ends: sql`process_ends + 1` });
     case 'stopped':
       return requeueInput(db, lease);
     case 'transient-failure':
-      return changeLeased(db, lease, { status: 'reserved', transient_failures: sql`transient_failures + 1` });
+      return changeLeased(db, lease, { status: pausedAs, transient_failures: sql`transient_failures + 1` });
     // No attempt is counted.
     case 'outage':
       return changeLeased(db, lease, {
-        status: released.retryAt === null ? 'queued' : 'reserved',
+        status: released.retryAt === null ? 'queued' : pausedAs,
         needs: needsText(released.needs),
         waiting_for: released.dependency,
         waiting_since: released.since,
@@ -139,29 +144,17 @@ async function changeLeased(
 
 /**
  * Counts an exit of the whole service or node while the input ran: queues it again, or fails it after `MAX_SERVICE_EXITS`
- * exits. Counted apart from exits of its own process, which the input may have caused.
+ * exits. Counted apart from exits of its own process, which the input may have caused. `exitCause` ends the sentence "the last
+ * time …".
  */
-export function recordServiceExit(db: Database, lease: InputAttempt, exitCause: string): Promise<HandedIn> {
-  return recordExit(db, lease, exitCause, 'service_ends', MAX_SERVICE_EXITS);
-}
-
-async function recordExit(
-  db: Database,
-  lease: InputAttempt,
-  exitCause: string,
-  column: 'process_ends' | 'service_ends',
-  max: number,
-): Promise<HandedIn> {
-  const input = await db.selectFrom('inputs').select(`${column} as count`).where(isCurrent(lease)).executeTakeFirst();
+export async function recordServiceExit(db: Database, lease: InputAttempt, exitCause: string): Promise<HandedIn> {
+  const input = await db.selectFrom('inputs').select('service_ends').where(isCurrent(lease)).executeTakeFirst();
   if (input === undefined) return { late: [lease], finishedJobs: [], queuedCount: 0 };
-  const count = input.count + 1;
-  await db
-    .updateTable('inputs')
-    .set({ [column]: count })
-    .where(isCurrent(lease))
-    .execute();
-  if (count < max) return requeueInput(db, lease);
-  return finishWithout(db, lease, processExitEntry(lease.inputIndex, count, exitCause));
+  const times = input.service_ends + 1;
+  if (times < MAX_SERVICE_EXITS || (await isCancelled(db, lease.jobId)))
+    return changeLeased(db, lease, { status: 'queued', service_ends: times });
+  const error = new AppError('INPUT_ENDED_PROCESS', { times, how: exitCause });
+  return finishWithout(db, lease, failedEntry(lease.inputIndex, error.toData()));
 }
 
 /**

@@ -108,7 +108,7 @@ export interface JobStore {
 
   /**
    * Releases leased inputs without results. They are queued again; with a time to retry at, they stay reserved until they are
-   * released as stopped. An input finishes when its job is cancelled, or its worker process exited `MAX_PROCESS_EXITS` times.
+   * released as stopped. An input finishes when its job is cancelled. Exits of its process and transient failures are counted.
    */
   releaseInputs(released: readonly ReleasedInput[]): Promise<HandedIn>;
 
@@ -332,9 +332,7 @@ export interface FinishedInput {
 
 /** A leased input without a result, which is to run again. */
 export type ReleasedInput = { readonly lease: InputAttempt } & (
-  | { readonly reason: 'stopped' }
-  /** `exitCause` completes the sentence "the last time …". */
-  | { readonly reason: 'process-exited'; readonly exitCause: string }
+  | { readonly reason: 'stopped' | 'process-exited' }
   /** `retryAt`: milliseconds since 1970 by the clock of this process. */
   | { readonly reason: 'transient-failure'; readonly retryAt: number }
   /** `since`: the time at which it met the outage first. With `retryAt` it waits until then whatever else happens. */

@@ -109,16 +109,8 @@ export async function requestOfJob(db: Database, jobId: string): Promise<JobRequ
 
 /** Implements `JobStore.recoverLeases`. */
 export async function recoverLeases(db: Database): Promise<RecoveredLeases> {
-  const leases = await db
-    .selectFrom('inputs')
-    .select(['job_id as jobId', 'input_index as inputIndex', 'attempt', 'status'])
-    // Literals, so that the planner can use the partial index of leased inputs.
-    .where(sql<boolean>`status in ('reserved', 'running')`)
-    .execute();
-  for (const { status, ...lease } of leases) {
-    if (status === 'running') await recordServiceExit(db, lease, 'when the whole service ended');
-    else await requeueInput(db, lease);
-  }
+  const leases = await leasedInputs(db).execute();
+  for (const lost of leases) await recoverLease(db, lost, 'when the whole service ended');
   const { rows } = await sql<{ count: number }>`
     select count(distinct job_id) as count from inputs where status = 'queued'`.execute(db);
   return { inputs: leases.length, waitingJobs: Number(rows[0]?.count ?? 0) };
@@ -132,14 +124,16 @@ export async function takeOverInput(
   db: Database,
   input: InputId,
 ): Promise<{ readonly lease: LeasedInput | null; readonly finishedJobs: readonly JobReport[] }> {
-  if (await isCancelled(db, input.jobId)) return { lease: null, finishedJobs: await finishCancelled(db, input) };
-  const recovered = await recoverLost(db, input);
+  const lost = await leasedInputs(db)
+    .where('job_id', '=', input.jobId)
+    .where('input_index', '=', input.inputIndex)
+    .executeTakeFirst();
+  const recovered = lost && (await recoverLease(db, lost, 'with its whole node'));
   const isFinished = recovered?.queuedCount === 0 && recovered.late.length === 0;
   if (isFinished) return { lease: null, finishedJobs: recovered.finishedJobs };
   // Also when nothing was lost: its node may have queued it again meanwhile, and this is its only job message.
   const [lease = null] = await leaseAndStart(db, [input], 'running');
-  const isCancelledNow = lease === null && (await isCancelled(db, input.jobId));
-  return { lease, finishedJobs: isCancelledNow ? await finishCancelled(db, input) : [] };
+  return { lease, finishedJobs: lease === null ? await finishCancelled(db, input) : [] };
 }
 
 /** The columns of `JobRequest`. */
@@ -198,43 +192,38 @@ export async function leaseQueued(
   };
 }
 
-/** Recovers an input that was leased by a node that was lost; null when there is no such lease. */
-async function recoverLost(db: Database, input: InputId): Promise<HandedIn | null> {
-  const lease = await unfinishedLease(db, input);
-  if (lease === null || lease.status === 'queued') return null;
-  return lease.status === 'running' ? recordServiceExit(db, lease, 'with its whole node') : requeueInput(db, lease);
+/** Selects the leases of inputs. */
+function leasedInputs(db: Database) {
+  return (
+    db
+      .selectFrom('inputs')
+      .select(['job_id as jobId', 'input_index as inputIndex', 'attempt', 'status'])
+      // Literals, so that the planner can use the partial index of leased inputs.
+      .where(sql<boolean>`status in ('reserved', 'running')`)
+  );
 }
 
-/** Finishes an input whose job was cancelled while it changed nodes; returns its job when that finished it. */
-async function finishCancelled(db: Database, input: InputId): Promise<readonly JobReport[]> {
-  const lease = await unfinishedLease(db, input);
-  if (lease === null) return [];
-  // Queued again during the cancellation. Only a leased input can finish.
-  if (lease.status === 'queued') await reserveQueued(db, lease);
-  return (await finishWithout(db, lease, cancelledEntry(lease.inputIndex))).finishedJobs;
-}
-
-/** Returns the newest lease of an input that is not finished. */
-async function unfinishedLease(
+/** Takes a lease from a process that was lost: one that ran the input is counted, and `exitCause` says how it exited. */
+function recoverLease(
   db: Database,
-  { jobId, inputIndex }: InputId,
-): Promise<(InputAttempt & { readonly status: InputStatus }) | null> {
-  const last = await db
-    .selectFrom('inputs')
-    .select(['attempt', 'status'])
-    .where('job_id', '=', jobId)
-    .where('input_index', '=', inputIndex)
-    .where('status', 'in', ['queued', 'reserved', 'running'])
-    .executeTakeFirst();
-  return last === undefined ? null : { jobId, inputIndex, ...last };
+  { status, ...lease }: InputAttempt & { readonly status: InputStatus },
+  exitCause: string,
+): Promise<HandedIn> {
+  return status === 'running' ? recordServiceExit(db, lease, exitCause) : requeueInput(db, lease);
 }
 
-async function reserveQueued(db: Database, { jobId, inputIndex }: InputId): Promise<void> {
-  await db
+/** Finishes an input that was queued again while its job was cancelled; returns its job when that finished it. */
+async function finishCancelled(db: Database, { jobId, inputIndex }: InputId): Promise<readonly JobReport[]> {
+  if (!(await isCancelled(db, jobId))) return [];
+  // Only a leased input can finish.
+  const lease = await db
     .updateTable('inputs')
     .set({ status: 'reserved' })
     .where('job_id', '=', jobId)
     .where('input_index', '=', inputIndex)
     .where('status', '=', 'queued')
-    .execute();
+    .returning('attempt')
+    .executeTakeFirst();
+  if (lease === undefined) return [];
+  return (await finishWithout(db, { jobId, inputIndex, ...lease }, cancelledEntry(inputIndex))).finishedJobs;
 }

@@ -3,7 +3,7 @@ import type { ByteProgress } from '#operations/operation.ts';
 import { dependencyOf, SIGNER } from '../dependencies.ts';
 import type { InputAttempt } from '../job.ts';
 import { isCurrent } from './finish-input.ts';
-import type { QueuedCounts, QueueState } from './job-store.ts';
+import type { LeaseFilter, QueuedCounts, QueueState } from './job-store.ts';
 import { identitiesBeside, isLeftOut, type NeedsFilter, needsIn } from './needs.ts';
 import type { Database, Tables } from './tables.ts';
 
@@ -73,29 +73,6 @@ export async function countQueued(db: Database): Promise<QueuedCounts> {
   return new Map(counts.map(({ caller, count }) => [caller, Number(count)]));
 }
 
-/** Returns all unfinished jobs of the callers; null when there are more than 10,000. */
-export async function jobsOfCallers(db: Database, callers: readonly string[]): Promise<readonly string[] | null> {
-  if (callers.length === 0) return [];
-  const jobs = await unfinishedJobs(db).where('caller', 'in', callers).execute();
-  return jobs.length > MAX_EXCLUDED_JOBS ? null : jobs.map(({ job_id: jobId }) => jobId);
-}
-
-/** Tells whether a caller has an unfinished job that is none of these. */
-export async function hasOtherCallers(db: Database, callers: readonly string[]): Promise<boolean> {
-  const job = await unfinishedJobs(db)
-    .where(({ eb, or }) => or([eb('caller', 'is', null), eb('caller', 'not in', callers)]))
-    .executeTakeFirst();
-  return job !== undefined;
-}
-
-/** Returns all other unfinished jobs; null when there are more than 10,000. */
-export async function otherJobs(db: Database, jobIds: readonly string[]): Promise<readonly string[] | null> {
-  const jobs = await unfinishedJobs(db)
-    .$if(jobIds.length > 0, (others) => others.where('job_id', 'not in', jobIds))
-    .execute();
-  return jobs.length > MAX_EXCLUDED_JOBS ? null : jobs.map(({ job_id: jobId }) => jobId);
-}
-
 /** A part of a job that needs the same dependencies: the group of its job messages. */
 export interface InputGroup {
   readonly jobId: string;
@@ -103,7 +80,7 @@ export interface InputGroup {
 }
 
 /** Returns the groups of unfinished inputs that a filter leaves out for what they need. */
-export async function groupsNeeding(db: Database, filter: NeedsFilter): Promise<readonly InputGroup[]> {
+async function groupsNeeding(db: Database, filter: NeedsFilter): Promise<readonly InputGroup[]> {
   const { withoutDependencies, onlySigners } = filter;
   if (withoutDependencies.length === 0 && (onlySigners === null || !(await hasOtherSigners(db, onlySigners))))
     return [];
@@ -128,13 +105,22 @@ async function hasOtherSigners(db: Database, signers: readonly string[]): Promis
 const GROUPS_AGE_MS = 10_000;
 
 /**
- * Reads the groups of queued inputs of jobs, and remembers them for a while: that takes as long as the jobs have inputs, and
- * only an outage adds to the groups of a job.
+ * Finds the groups that filters leave out. Remembers those of queued inputs of jobs for a while: to read them takes as long as the
+ * jobs have inputs, and only an outage adds to the groups of a job.
  */
-export class GroupCache {
+export class LeftOutGroups {
   readonly #known = new Map<string, { readonly groups: readonly InputGroup[]; readonly readAtMs: number }>();
 
-  async of(db: Database, jobIds: readonly string[]): Promise<readonly InputGroup[]> {
+  /** Returns the groups that a filter leaves out; null where they are all, or too many to be left out. */
+  async of(db: Database, filter: LeaseFilter): Promise<readonly InputGroup[] | null> {
+    const jobIds = await jobsLeftOut(db, filter);
+    if (jobIds === null) return null;
+    // Messages of releases that recorded no dependencies.
+    const withoutNeeds = jobIds.map((jobId) => ({ jobId, needs: [] }));
+    return [...withoutNeeds, ...(await this.#ofJobs(db, jobIds)), ...(await groupsNeeding(db, filter))];
+  }
+
+  async #ofJobs(db: Database, jobIds: readonly string[]): Promise<readonly InputGroup[]> {
     const nowMs = performance.now();
     for (const [jobId, { readAtMs }] of this.#known) if (nowMs - readAtMs > GROUPS_AGE_MS) this.#known.delete(jobId);
     const unknown = jobIds.filter((jobId) => !this.#known.has(jobId));
@@ -145,21 +131,35 @@ export class GroupCache {
   }
 }
 
+/**
+ * Returns the unfinished jobs that a filter leaves out whatever they need. Null where they are more than 10,000; and where all are of
+ * callers that it leaves out: to find no message of another one takes a scan of all messages.
+ */
+export async function jobsLeftOut(
+  db: Database,
+  { onlyJobs, withoutJobs, withoutCallers }: LeaseFilter,
+): Promise<readonly string[] | null> {
+  if (onlyJobs === null && withoutCallers.length === 0) return withoutJobs;
+  const unfinished = db.selectFrom('jobs').select('job_id').where('status', 'in', ['queued', 'running']);
+  const isOfOthers = sql<boolean>`(caller is null or caller <> all(${withoutCallers}::text[]))`;
+  if (withoutCallers.length > 0 && (await unfinished.where(isOfOthers).limit(1).execute()).length === 0) return null;
+  const isLeftOut = [
+    sql<boolean>`caller = any(${withoutCallers}::text[])`,
+    ...(onlyJobs === null ? [] : [sql<boolean>`job_id <> all(${onlyJobs}::text[])`]),
+  ];
+  const jobs = await unfinished
+    .where(({ or }) => or(isLeftOut))
+    .limit(MAX_EXCLUDED_JOBS + 1)
+    .execute();
+  return jobs.length > MAX_EXCLUDED_JOBS ? null : [...withoutJobs, ...jobs.map((job) => job.job_id)];
+}
+
 function groups(db: Database) {
   return db.selectFrom('inputs').select(['job_id as jobId', 'needs']).distinct();
 }
 
 function groupsOf(rows: readonly { readonly jobId: string; readonly needs: string }[]): readonly InputGroup[] {
   return rows.map(({ jobId, needs }) => ({ jobId, needs: needsIn(needs) }));
-}
-
-/** Selects unfinished jobs, one more than may be excluded. */
-function unfinishedJobs(db: Database) {
-  return db
-    .selectFrom('jobs')
-    .select('job_id')
-    .where('status', 'in', ['queued', 'running'])
-    .limit(MAX_EXCLUDED_JOBS + 1);
 }
 
 /** A literal, so that the planner can use the partial index of queued inputs. */

@@ -357,7 +357,7 @@ describe('nodes of which the settings differ', () => {
       log.lines.some(({ level, message }) => level === 'warn' && message.startsWith('a node was lost')),
     );
     assert.deepEqual(
-      otherNodes?.()?.map(({ name, isAlive }) => [name, isAlive]),
+      otherNodes()?.map(({ name, isAlive }) => [name, isAlive]),
       [['a host', false]],
     );
     assert.equal(log.lines.filter(({ level }) => level === 'warn').length, 1);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import pg from 'pg';
 import type { Config } from '#config/config.ts';
+import type { AppError } from '#errors/app-error.ts';
 import { inertSigner } from '../../support/jobs/inert-signer.ts';
 import { createJobsDatabase } from '../../support/jobs/jobs-database.ts';
 import { TestIdentities, withIdentities } from '../../support/jobs/test-identities.ts';
@@ -88,15 +89,15 @@ test('the identity of a node that knows only one is the default', async (t) => {
   const url = await createJobsDatabase(server);
   const api = await startedJobs(t, { config: nodeConfig(temporaryFolder(), url, { role: 'api' }) });
   await joinOlder(url, { subject: 'CN=Older', certificateSha256: '00', notAfter: '2020-01-01T00:00:00.000Z' });
-  await assert.rejects(api.submit(scripts(['echo'])), { reason: 'NO_VALID_IDENTITY' });
-  await joinOlder(url, { subject: 'CN=Older', certificateSha256: '00' });
   // Nodes are not looked at for each submission.
-  await until(async () =>
+  const answer = () =>
     api.submit(scripts(['echo'])).then(
-      () => true,
-      () => false,
-    ),
-  );
+      ({ status }) => status,
+      ({ reason }: AppError) => reason,
+    );
+  await until(async () => (await answer()) === 'NO_VALID_IDENTITY');
+  await joinOlder(url, { subject: 'CN=Older', certificateSha256: '00' });
+  await until(async () => (await answer()) === 'queued');
   await api.identitiesChanged();
   assert.deepEqual((await api.readiness()).dependencies, []);
 });

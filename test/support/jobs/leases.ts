@@ -56,10 +56,7 @@ export function succeed(
 export async function release(
   store: JobStore,
   lease: InputAttempt,
-  why:
-    | { reason: 'stopped' }
-    | { reason: 'process-exited'; exitCause: string }
-    | { reason: 'transient-failure'; retryAt: number } = {
+  why: { reason: 'stopped' | 'process-exited' } | { reason: 'transient-failure'; retryAt: number } = {
     reason: 'stopped',
   },
 ): Promise<End> {
