@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, describe, type TestContext, test } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
 import {
   type JobEngine,
@@ -110,14 +110,21 @@ function schedulerContract(engine: string, configOf: (t: TestContext) => Promise
     test('is one of eight at most', async (t) => {
       const folder = temporaryFolder();
       const [log, gate] = [join(folder, 'log'), join(folder, 'gate')];
+      const [signed, resumed] = [join(folder, 'signed'), join(folder, 'resumed')];
       const config = await configOf(t);
       const worker = { ...config.worker, default_max_files_parallel: 1 };
       const jobs = await startedJobs(t, { config: { ...config, worker }, maxRunningInputs: 1 });
-      const submit = () =>
-        jobs.submit(scripts(Array(12).fill(`append ${log}; await-signature ${gate}`), { caller: 'one' }));
-      const { job_id: jobId } = await submit();
+      const waiting = `append ${log}; await-signature ${gate}`;
+      const ninth = `append ${log}; await-signature ${signed}; append ${resumed}; wait-for ${gate}`;
+      const inputs = [...Array(8).fill(waiting), ninth, ...Array(3).fill(waiting)];
+      // An operation that needs no signer: while one is silent, nothing more is leased that needs it.
+      const { job_id: jobId } = await jobs.submit(scripts(inputs, { caller: 'one', operation: 'package' }));
       await until(() => linesOf(log).length === 9);
-      assert.equal((await jobs.readiness()).workers.running, 1);
+      // The ninth says meanwhile that it waits.
+      await sleep(200);
+      await writeFile(signed, '');
+      await until(() => existsSync(resumed));
+      assert.equal((await jobs.readiness()).workers.processes, 9);
       await writeFile(gate, '');
       assert.equal((await ended(jobs, jobId)).status, 'succeeded');
     });
