@@ -101,6 +101,9 @@ function checkElement(element: XmlElement, found: Report, around: Addressing): v
   if (name === 'BaseURL' && (ODD_CHARACTER.test(text) || ODD_ADDRESS.test(text))) {
     found(start, 'an address that players and servers read differently');
   }
+  if (name === 'BaseURL' && text.includes('$')) {
+    found(start, 'a base address has an identifier of templates, which some players fill');
+  }
   checkAttributes(element, grammar, found);
   if (childrenOf(element, 'BaseURL').length > 1) {
     found(start, `<${name}> has a second base address`, 'unsigned');
