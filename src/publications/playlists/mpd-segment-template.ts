@@ -55,7 +55,7 @@ function readSegments(task: AddressingTask, media: string): Pick<AddressedSegmen
   if (duration === undefined || duration === 0n) {
     const part = { path: locate(task, media, { Number: startNumber(task) }), range: null };
     const segments = [{ part, mediaSeconds: null, durationSeconds: task.periodSeconds ?? null }];
-    return { segments, adjacent: adjacentFiles(task, media, { count: 1n, before: -1n, behind: -1n }) };
+    return { segments, adjacent: adjacentFiles(task, media, { count: 1n, before: -1n, behind: -1n, lastDuration: 0n }) };
   }
   const durationSeconds = Number(duration) / Number(timescaleOf(task));
   const count = countByDuration(task, durationSeconds);
@@ -68,26 +68,37 @@ function readSegments(task: AddressingTask, media: string): Pick<AddressedSegmen
   return { segments, adjacent: adjacentFiles(task, media, times) };
 }
 
+/** Further segments that players may count in a folder that cannot be listed: each is asked for. */
+const MAX_ASKED_FURTHER = 100;
+
 /**
- * Returns the files that the template names directly before its first segment and behind its last one. If a duration says how
- * many segments there are, players round it differently, and some count one more.
+ * Returns the files that the template names directly before its first segment, and behind its last one. If a duration says how many
+ * segments there are, players round it differently, and some count as many as fill all periods, or those whole seconds.
  */
 function adjacentFiles(
   task: AddressingTask,
   media: string,
-  { count, before, behind }: Pick<SegmentTimes, 'count' | 'before' | 'behind'>,
+  { count, before, behind, lastDuration }: Omit<SegmentTimes, 'times'>,
 ): AdjacentFile[] {
   if (!isEnumerating(media)) return [];
   const first = startNumber(task);
+  const counted = task.countedSeconds / Math.max(Math.floor(Number(lastDuration) / Number(timescaleOf(task))), 1);
+  const further = Math.min(
+    Math.max(Math.ceil(counted) - Number(count), 0) + 1,
+    task.index.isUnlisted ? MAX_ASKED_FURTHER : MAX_LISTED_FRAGMENTS,
+  );
+  task.values.countAddresses(further);
   const beside = [
-    { side: 'before', number: first - 1n, time: before },
-    { side: 'behind', number: first + count, time: behind },
-  ] as const;
-  return beside.flatMap(({ side, number, time }) => {
+    { distance: -1, number: first - 1n, time: before },
+    ...Array.from({ length: further }, (_, index) => {
+      return { distance: index + 1, number: first + count + BigInt(index), time: behind + BigInt(index) * lastDuration };
+    }),
+  ];
+  return beside.flatMap(({ distance, number, time }) => {
     if ((number < 0n && media.includes('$Number')) || (time < 0n && media.includes('$Time'))) return [];
     const reference = fill(task, media, { Number: number, Time: time });
     const path = task.index.tryLocate(task.base, reference, task.values.positionOf(task.lineage[3]));
-    return path === undefined ? [] : [{ path, side }];
+    return path === undefined ? [] : [{ path, distance }];
   });
 }
 

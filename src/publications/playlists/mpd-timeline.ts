@@ -19,6 +19,8 @@ export interface AddressingTask {
   readonly base: URL;
   /** Undefined where the MPD does not say how long the period is. */
   readonly periodSeconds: number | undefined;
+  /** The seconds by which some players count segments: in a period that they take for the whole MPD, those of all. */
+  readonly countedSeconds: number;
 }
 
 export type AddressedSegments = Pick<
@@ -83,6 +85,8 @@ export interface SegmentTimes {
   /** The times at which one more segment before the first, and one behind the last, would start; the first may be negative. */
   readonly before: bigint;
   readonly behind: bigint;
+  /** Ticks of the last segment, and of each further one. */
+  readonly lastDuration: bigint;
   readonly times: Generator<SegmentTime, undefined>;
 }
 
@@ -93,6 +97,7 @@ export function segmentTimes(runs: readonly SegmentRun[], end?: bigint): Segment
     count: runs.reduce((sum, { count }) => sum + count, 0n),
     before: first === undefined ? -1n : first.start - first.duration,
     behind: last === undefined ? 0n : last.start + last.count * last.duration,
+    lastDuration: last?.duration ?? 0n,
     times: timesOf(runs, end),
   };
 }
