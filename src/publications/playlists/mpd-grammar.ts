@@ -5,6 +5,7 @@ import {
   FOLLOWED,
   INSIDE_OPAQUE,
   isOfMpeg,
+  isTakenForMpeg,
   KNOWN_ATTRIBUTES,
   OPAQUE,
   REQUIRED,
@@ -142,6 +143,10 @@ function checkOtherElements(element: XmlElement, text: string, around: Surroundi
   const isInMpeg = namespace === undefined ? around.isOfMpeg : namespace.startsWith('urn:mpeg:dash:schema:mpd:');
   if (!isOfMpeg(name) && !(around.isOpaque && INSIDE_OPAQUE.has(name))) {
     const isNewer = isInMpeg && tag.startsWith(`<${name}`) && !(around.isOpaque && OF_APPLICATIONS.test(name));
+    // Events, and what descriptors hold, are no elements that players look for.
+    if (!around.isOpaque && isTakenForMpeg(name)) {
+      return found(start, `<${name}> differs from an element of MPEG by capitals, and some players take it for that`);
+    }
     if (isNewer || FOLLOWED.has(name)) {
       return found(start, `<${name}> is no element that is known here, and some players may follow it`);
     }
@@ -291,6 +296,9 @@ function checkAddressing(element: XmlElement, around: Addressing, found: Report)
   const schemes = new Set([...around.schemes, ...own]);
   if (single.some((each) => childrenOf(element, each).length > 1) || (own.length > 0 && schemes.size > 1)) {
     found(start, `<${name}> addresses its segments twice`);
+  }
+  if (name === 'Representation' && around.schemes.has('SegmentList') && childrenByName.has('BaseURL') && own.length === 0) {
+    found(start, 'it inherits a list of segments, and some players play what its base address names instead');
   }
   const elements = own.flatMap((each) => childrenOf(element, each));
   const times = namesIn(elements, ['duration'], ['SegmentTimeline']);
