@@ -71,6 +71,24 @@ describe('a file that nobody signed makes an MPD ambiguous', () => {
     asserted(await verified({ ...media, [MPD]: numbered, [path]: foreign }), 'invalid', played(path));
   });
 
+  test('among segments that are named by times which some players count anew where they repeat', async () => {
+    const named = [1, 2, 3, 4, 5, 6].map((number): [string, Buffer] => [
+      `t${(number - 1) * TIMESCALE}.m4s`,
+      files[chunk(number)] as Buffer,
+    ]);
+    const times = `<SegmentTimeline><S t="0" d="${TIMESCALE}"/><S d="${TIMESCALE + 1}" r="-1"/></SegmentTimeline>`;
+    const playlist = mpd('PT6S', `timescale="${TIMESCALE}" media="t$Time$.m4s"`, times);
+    const moved = named.map(([path, bytes], index): [string, Buffer] => [
+      index < 2 ? path : `t${index * TIMESCALE + index - 1}.m4s`,
+      bytes,
+    ]);
+    const others = Object.entries(files).filter(([path]) => !path.startsWith('chunk-stream0'));
+    const media = await signedOf({ ...Object.fromEntries([...others, ...moved]), [MPD]: playlist }, MPD);
+    const path = `t${2 * (TIMESCALE + 1)}.m4s`;
+    asserted(await verified(media), 'valid', /Media unchanged/);
+    asserted(await verified({ ...media, [path]: foreign }), 'invalid', played(path));
+  });
+
   test('behind text', async () => {
     const template = 'timescale="1" duration="3" startNumber="1" media="text$Number$.vtt"';
     const set = `<AdaptationSet contentType="text"><Representation id="t" mimeType="text/vtt" bandwidth="1"><SegmentTemplate ${template}/></Representation></AdaptationSet>`;

@@ -170,9 +170,10 @@ function repetition(
   return { count, certain: certain === 0n || next !== undefined ? count : certain };
 }
 
-/** Returns true where the last `S` of a timeline repeats until the end of the period. */
-export function isOpenTimeline(timeline: XmlElement): boolean {
-  return childrenOf(timeline, 'S').at(-1)?.attributes.get('r')?.startsWith('-') === true;
+/** Returns the durations of those `S` of a timeline that repeat until the next one, or the end of the period. */
+export function openDurations({ values }: AddressingTask, timeline: XmlElement): bigint[] {
+  const open = childrenOf(timeline, 'S').filter(({ attributes }) => attributes.get('r')?.startsWith('-') === true);
+  return open.flatMap((entry) => values.integer(entry, 'd') ?? []);
 }
 
 /** Returns the period's end on the representation's timescale (§5.3.9.6.1). */

@@ -135,7 +135,7 @@ export interface MpdRepresentation {
 /** A file of the folder by the address that a template makes for a number or time before its first segment, or behind its last one. */
 export interface AdjacentFile {
   readonly path: string;
-  /** Segments behind the last one; less than 0 before the first. */
+  /** Segments behind the last one; less than 0 before the first; not a number where it lies beside none of the places that a timeline has. */
   readonly distance: number;
 }
 

@@ -206,7 +206,7 @@ async function readMpd(
   const totalSeconds = values.duration(root, 'mediaPresentationDuration') ?? 0;
   for (const each of periods) {
     const { element: period, durationSeconds } = each;
-    const countedSeconds = takenForAll.has(each) ? totalSeconds : 0;
+    const countedSeconds = takenForAll.has(each) ? Math.max(totalSeconds, durationSeconds ?? 0) : 0;
     const periodBase = enterBaseUrl(mpdBase, period, index, values);
     for (const set of childrenOf(period, 'AdaptationSet')) {
       const setBase = enterBaseUrl(periodBase, set, index, values);
