@@ -257,6 +257,9 @@ const TEMPLATE = /^(?:[^$]|\$RepresentationID\$|\$(?:Number|Time|Bandwidth)(?:%0
 /** The part of a segment by which the next one may begin before its end. */
 const MAX_OVERLAP = 0.01;
 
+/** The end of the times that players hold in signed integers of 64 bits. */
+const MAX_TICKS = 2 ** 63;
+
 /** Finds what players count differently in a timeline: nothing, numbers of its own, and segments that begin in others. */
 function checkTimeline(timeline: XmlElement, found: Report): void {
   const entries = childrenOf(timeline, 'S');
@@ -279,6 +282,7 @@ function checkTimeline(timeline: XmlElement, found: Report): void {
     ) {
       found(at, '<S> has times that are no doubles, and some players round them');
     }
+    if (clock >= MAX_TICKS) found(at, '<S> has times that some players cannot hold');
   }
 }
 
