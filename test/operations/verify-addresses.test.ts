@@ -121,18 +121,13 @@ const AMBIGUOUS: Readonly<Record<string, Edit>> = {
     inBases('p/', 'v/'),
     beside(`v/${FIRST}`),
   ),
-  'a base address whose encoded form is the name of a folder': allOf(
-    inBases('%70/', 'v/'),
-    beside(`%70/v/${FIRST}`),
-  ),
+  'a base address whose encoded form is the name of a folder': allOf(inBases('%70/', 'v/'), beside(`%70/v/${FIRST}`)),
   'a base address whose query is the name of a folder': allOf(inBases('p/v/?a/', './'), beside(`p/v/?a/${FIRST}`)),
   'a base address that names a folder without a slash at its end': allOf(
     inBases('p/v/x', './'),
     beside(`p/v/x/${FIRST}`),
   ),
-  'a base address with an identifier of templates, which some players fill': allOf(
-    inBases('$Bandwidth$/', '../p/v/'),
-  ),
+  'a base address with an identifier of templates, which some players fill': allOf(inBases('$Bandwidth$/', '../p/v/')),
   'a per cent sign that encodes nothing': namedBy('chunk-', 'chunk%-'),
   'two slashes where the folder has one': namedBy('chunk-', 'media/chunk-', 'media//chunk-'),
   'a folder, which servers send a page of': allOf(renamed(FIRST, 'other'), beside(`${FIRST}/index.html`)),

@@ -131,14 +131,22 @@ describe('a file further behind the segments of a period makes an MPD ambiguous'
   const second = files['init-stream0.m4s'] as Buffer;
   const pictures = Object.fromEntries(Object.entries(files).filter(([path]) => path.includes('stream0')));
   const renamed = Object.entries(pictures).map(([path, bytes]): [string, Buffer] => [path, bytes]);
-  const period = (id: number, seconds: number, number: number, init: string, media: string) => `<Period id="${id}" duration="PT${seconds}S">
+  const period = (
+    id: number,
+    seconds: number,
+    number: number,
+    init: string,
+    media: string,
+  ) => `<Period id="${id}" duration="PT${seconds}S">
 <AdaptationSet contentType="video"><Representation id="0" mimeType="video/mp4" bandwidth="100000">
 <SegmentTemplate timescale="1" duration="1" startNumber="${number}" presentationTimeOffset="${number - 1}" ${media}
   initialization="${init}"/></Representation></AdaptationSet></Period>`;
   const playlist = `<?xml version="1.0" encoding="utf-8"?>
 <MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT6S" minBufferTime="PT2S">${period(1, 4, 1, 'init-stream0.m4s', NUMBERS)}${period(2, 2, 5, 'init-second.m4s', 'media="second-$Number$.m4s"')}</MPD>
 `;
-  const media = Object.fromEntries(renamed.map(([path, bytes]) => [path.replace(/^chunk-stream0-0000([56])/, 'second-$1'), bytes]));
+  const media = Object.fromEntries(
+    renamed.map(([path, bytes]) => [path.replace(/^chunk-stream0-0000([56])/, 'second-$1'), bytes]),
+  );
 
   test('where players count those of all periods in the longest one', async () => {
     const both = await signedOf({ ...media, 'init-second.m4s': second, [MPD]: Buffer.from(playlist) }, MPD);

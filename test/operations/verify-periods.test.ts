@@ -5,7 +5,18 @@ import { describe, test } from 'node:test';
 import type { Verification } from '#contract/verification.ts';
 import { filesAt } from '../support/publications/make-folder.ts';
 import { ffmpeg, makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
-import { asserted, fragments, hls, home, map, movedTo, section, signedOf, TIMESCALE, verified } from './unsigned-playlists.ts';
+import {
+  asserted,
+  fragments,
+  hls,
+  home,
+  map,
+  movedTo,
+  section,
+  signedOf,
+  TIMESCALE,
+  verified,
+} from './unsigned-playlists.ts';
 
 describe('an MPD', async () => {
   const OPTIONS = '-seg_duration 1 -use_timeline 1 -use_template 1';

@@ -236,7 +236,8 @@ export class FolderIndex {
       const named = path === undefined ? 'as the address says' : `"${path}"`;
       return { found, problem: `no file is named ${named}, and some players and servers take "${found}" for it` };
     }
-    if (own !== undefined) return { found, problem: `"${path}" and "${own}" are one for some file systems and servers` };
+    if (own !== undefined)
+      return { found, problem: `"${path}" and "${own}" are one for some file systems and servers` };
     return { found, problem: `an address names "${path}" for some players and servers, and "${other}" for others` };
   }
 

@@ -301,7 +301,12 @@ function checkAddressing(element: XmlElement, around: Addressing, found: Report)
   if (single.some((each) => childrenOf(element, each).length > 1) || (own.length > 0 && schemes.size > 1)) {
     found(start, `<${name}> addresses its segments twice`);
   }
-  if (name === 'Representation' && around.schemes.has('SegmentList') && childrenByName.has('BaseURL') && own.length === 0) {
+  if (
+    name === 'Representation' &&
+    around.schemes.has('SegmentList') &&
+    childrenByName.has('BaseURL') &&
+    own.length === 0
+  ) {
     found(start, 'it inherits a list of segments, and some players play what its base address names instead');
   }
   const elements = own.flatMap((each) => childrenOf(element, each));

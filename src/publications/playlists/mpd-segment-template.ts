@@ -51,7 +51,10 @@ function readSegments(task: AddressingTask, media: string): Pick<AddressedSegmen
   if (duration === undefined || duration === 0n) {
     const part = { path: locate(task, media, { Number: startNumber(task) }), range: null };
     const segments = [{ part, mediaSeconds: null, durationSeconds: task.periodSeconds ?? null }];
-    return { segments, adjacent: adjacentFiles(task, media, { count: 1n, before: -1n, behind: -1n, lastDuration: 0n }, []) };
+    return {
+      segments,
+      adjacent: adjacentFiles(task, media, { count: 1n, before: -1n, behind: -1n, lastDuration: 0n }, []),
+    };
   }
   const durationSeconds = Number(duration) / Number(timescaleOf(task));
   const count = countByDuration(task, durationSeconds);
@@ -80,8 +83,9 @@ function adjacentFiles(
 ): AdjacentFile[] {
   if (!isEnumerating(media)) return [];
   const first = startNumber(task);
-  const shortest = open.reduce((least, each) => (each < least ? each : least), open[0] ?? lastDuration);
-  const counted = task.countedSeconds / Math.max(Math.floor(Number(shortest) / Number(timescaleOf(task))), 1);
+  const durations = open.length === 0 ? [lastDuration] : open;
+  const shortest = Math.min(...durations.map(Number)) / Number(timescaleOf(task));
+  const counted = shortest === 0 ? 0 : task.countedSeconds / Math.max(Math.floor(shortest), 1);
   const further = Math.min(
     Math.max(Math.ceil(counted) - Number(count), 0) + 1,
     task.index.isUnlisted ? MAX_ASKED_FURTHER : MAX_LISTED_FRAGMENTS,
@@ -91,7 +95,11 @@ function adjacentFiles(
   const beside = [
     { distance: -1, number: first - 1n, time: before },
     ...Array.from({ length: further }, (_, index) => {
-      return { distance: index + 1, number: first + count + BigInt(index), time: behind + BigInt(index) * lastDuration };
+      return {
+        distance: index + 1,
+        number: first + count + BigInt(index),
+        time: behind + BigInt(index) * lastDuration,
+      };
     }),
     ...open.flatMap((duration) =>
       Array.from({ length: multiples }, (_, index) => {
