@@ -113,11 +113,8 @@ export class FolderIndex {
     const around = this.#basesAround.get(base) ?? [base];
     const read = around.flatMap((each) => [...this.#basesRead(each, reference)]);
     const own = [...new Map(read.map((each) => [each.href, each])).values()];
-    const directory = this.#directoryOf(url);
-    this.#otherBases.set(
-      url,
-      own.filter((each) => ![null, directory].includes(this.#directoryOf(each))),
-    );
+    const others = own.filter((each) => each.href !== url.href && this.#directoryOf(each) !== null);
+    this.#otherBases.set(url, others);
     this.#basesAround.set(url, [...around, ...own]);
     return url;
   }
@@ -179,12 +176,17 @@ export class FolderIndex {
   #plainPath(base: URL, reference: string): NamedPath | undefined {
     const directory = this.#directoryOf(base);
     if (directory === null || !PLAIN_DIRECTORY.test(directory) || !PLAIN_REFERENCE.test(reference)) return undefined;
-    const others = this.#otherBases.get(base) ?? [];
-    return {
-      path: directory + reference,
-      beside: this.#unusual.get(base) ?? '',
-      others: others.map((each) => `${this.#directoryOf(each)}${reference}`),
-    };
+    const others = this.#otherPaths(base, reference);
+    return { path: directory + reference, beside: this.#unusual.get(base) ?? '', others };
+  }
+
+  /** Returns the paths that a reference has by other readings of its base. */
+  #otherPaths(base: URL, reference: string): string[] {
+    return (this.#otherBases.get(base) ?? []).flatMap((each) => {
+      const { origin, pathname } = URL.parse(reference, each.href) ?? each;
+      const href = origin + pathname;
+      return href.startsWith(this.#root.href) ? (decodePath(href.slice(this.#root.href.length)) ?? []) : [];
+    });
   }
 
   #pathNamed(base: URL, reference: string, position: PlaylistPosition): NamedPath {
@@ -196,7 +198,7 @@ export class FolderIndex {
       ...(encoded.includes('+') ? [decodePath(encoded.replaceAll('+', ' ')) ?? encoded] : []),
       // Some take query and fragment for a part of the name.
       ...(directory === null ? [] : [posix.join(directory, reference)]),
-      ...(this.#otherBases.get(base) ?? []).map((each) => posix.join(`${this.#directoryOf(each)}`, reference)),
+      ...this.#otherPaths(base, reference),
     ];
     return { path: decodePath(encoded), beside: url.search + this.#unusualIn(base, reference, url), others };
   }
