@@ -140,6 +140,25 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
   };
 
   const IN_MPDS: Readonly<Record<string, Edit>> = {
+    'a base address in other letters and another namespace': replaced(
+      '<Period',
+      '<x:BASEURL xmlns:x="urn:example">other/</x:BASEURL><Period',
+    ),
+    'a segment in other letters and another namespace': replaced('<S t=', '<s xmlns="urn:example" t="0" d="1" /><S t='),
+    'pictures whose type names video': replaced(
+      '</Period>',
+      '<AdaptationSet mimeType="image/video"><Representation id="9" bandwidth="1"><BaseURL>p.jpg</BaseURL></Representation></AdaptationSet></Period>',
+    ),
+    'two components of sound': replaced(
+      /(<AdaptationSet id="1"[^>]*>)/,
+      '$1<ContentComponent id="1" contentType="audio"/><ContentComponent id="2" contentType="audio"/>',
+    ),
+    'a list of segments around a representation with a base address': (text) => {
+      const [template = ''] = text.match(/<SegmentTemplate[\s\S]*?<\/SegmentTemplate>/) ?? [];
+      const urls = [1, 2, 3, 4, 5, 6].map((number) => `<SegmentURL media="chunk-stream0-0000${number}.m4s"/>`).join('');
+      const list = `<SegmentList timescale="1" duration="1"><Initialization sourceURL="init-stream0.m4s"/>${urls}</SegmentList>`;
+      return text.replace(template, '<BaseURL>other.mp4</BaseURL>').replace(/(?=<Representation id="0")/, list);
+    },
     'a second base address': replaced('<Period', '<BaseURL>a/</BaseURL><BaseURL>b/</BaseURL><Period'),
     'a location elsewhere': replaced('<Period', '<Location>https://cdn.example/a.mpd</Location><Period'),
     'steering by a server': replaced('<Period', '<ContentSteering>https://cdn.example/a</ContentSteering><Period'),

@@ -64,6 +64,21 @@ const namedBy = (from: string, file: string, address = file): Edit =>
     inPlaylists((text) => text.replaceAll(from, address)),
   );
 
+/** Media lie below `p/v/`, and the MPD names them by base addresses: one of the period, and one of each representation. */
+const inBases = (period: string, representation: string): Edit =>
+  allOf(
+    namedBy('chunk-', 'p/v/chunk-'),
+    namedBy('init-', 'p/v/init-'),
+    inPlaylists((text, path) =>
+      path === MPD
+        ? text
+            .replaceAll('p/v/', '')
+            .replace(/(<Period[^>]*>)/, `$1<BaseURL>${period}</BaseURL>`)
+            .replace(/(<Representation [^>]*>)/g, `$1<BaseURL>${representation}</BaseURL>`)
+        : text,
+    ),
+  );
+
 const NFC = 'é'.normalize('NFC');
 const NFD = 'é'.normalize('NFD');
 
@@ -102,6 +117,17 @@ const AMBIGUOUS: Readonly<Record<string, Edit>> = {
     inPlaylists((text) => text.replaceAll('.m4s', '.m4s?v=1')),
   ),
   'a plus for a space in the name of a file': namedBy('chunk-', 'chunk ', 'chunk+'),
+  'a base address inside of another one, which some players do not take it to be in': allOf(
+    inBases('p/', 'v/'),
+    beside(`v/${FIRST}`),
+  ),
+  'a base address whose encoded form is the name of a folder': allOf(inBases('%70/', 'v/'), beside(`%70/v/${FIRST}`)),
+  'a base address whose query is the name of a folder': allOf(inBases('p/v/?a/', './'), beside(`p/v/?a/${FIRST}`)),
+  'a base address that names a folder without a slash at its end': allOf(
+    inBases('p/v/x', './'),
+    beside(`p/v/x/${FIRST}`),
+  ),
+  'a base address with an identifier of templates, which some players fill': allOf(inBases('$Bandwidth$/', '../p/v/')),
   'a per cent sign that encodes nothing': namedBy('chunk-', 'chunk%-'),
   'two slashes where the folder has one': namedBy('chunk-', 'media/chunk-', 'media//chunk-'),
   'a folder, which servers send a page of': allOf(renamed(FIRST, 'other'), beside(`${FIRST}/index.html`)),
@@ -132,6 +158,8 @@ const HONEST: Readonly<Record<string, Edit>> = {
   'addresses that begin with a dot': inPlaylists((text, path) =>
     path === VIDEO ? text.replaceAll('chunk-', './chunk-').replaceAll('init-', './init-') : text,
   ),
+  'base addresses inside of others': inBases('p/', 'v/'),
+  'a base address of the folder itself': inBases('./', 'p/v/'),
   'key frames in the files of the pictures': allOf(
     inPlaylists((text, path) =>
       path === 'master.m3u8' ? `${text}#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=1,URI="frames.m3u8"\n` : text,

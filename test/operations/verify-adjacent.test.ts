@@ -4,7 +4,7 @@ import { filesAt } from '../support/publications/make-folder.ts';
 import { makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
 import { asserted, type Files, hls, home, signedOf, TIMESCALE, verified } from './unsigned-playlists.ts';
 
-// Files directly beside the segments that an MPD lists: players count segments by durations, and some count one more.
+// Files beside the segments that an MPD lists: players count segments by durations, and some count more.
 
 const film = makeFfmpegDash(makeFilm(home), join(home, 'dash'), '-seg_duration 1 -use_timeline 1 -use_template 1');
 const files: Files = Object.fromEntries(
@@ -32,7 +32,7 @@ const MEDIA = 'media.m3u8';
 const listed = (first: number, last: number): string[] =>
   [1, 2, 3, 4, 5, 6, 7].slice(first - 1, last).map((number) => `#EXTINF:1.000000,\n${chunk(number)}`);
 const played = (path: string): RegExp =>
-  new RegExp(`some players count one segment more, and play \\\\+"${path}\\\\+" too`);
+  new RegExp(`some players count more segments, and play \\\\+"${path}\\\\+" too`);
 
 describe('a file that nobody signed makes an MPD ambiguous', () => {
   for (const [name, path, playlist] of [
@@ -71,6 +71,24 @@ describe('a file that nobody signed makes an MPD ambiguous', () => {
     asserted(await verified({ ...media, [MPD]: numbered, [path]: foreign }), 'invalid', played(path));
   });
 
+  test('among segments that are named by times which some players count anew where they repeat', async () => {
+    const named = [1, 2, 3, 4, 5, 6].map((number): [string, Buffer] => [
+      `t${(number - 1) * TIMESCALE}.m4s`,
+      files[chunk(number)] as Buffer,
+    ]);
+    const times = `<SegmentTimeline><S t="0" d="${TIMESCALE}"/><S d="${TIMESCALE + 1}" r="-1"/></SegmentTimeline>`;
+    const playlist = mpd('PT6S', `timescale="${TIMESCALE}" media="t$Time$.m4s"`, times);
+    const moved = named.map(([path, bytes], index): [string, Buffer] => [
+      index < 2 ? path : `t${index * TIMESCALE + index - 1}.m4s`,
+      bytes,
+    ]);
+    const others = Object.entries(files).filter(([path]) => !path.startsWith('chunk-stream0'));
+    const media = await signedOf({ ...Object.fromEntries([...others, ...moved]), [MPD]: playlist }, MPD);
+    const path = `t${2 * (TIMESCALE + 1)}.m4s`;
+    asserted(await verified(media), 'valid', /Media unchanged/);
+    asserted(await verified({ ...media, [path]: foreign }), 'invalid', played(path));
+  });
+
   test('behind text', async () => {
     const template = 'timescale="1" duration="3" startNumber="1" media="text$Number$.vtt"';
     const set = `<AdaptationSet contentType="text"><Representation id="t" mimeType="text/vtt" bandwidth="1"><SegmentTemplate ${template}/></Representation></AdaptationSet>`;
@@ -106,6 +124,34 @@ describe('a file that nobody signed makes an MPD ambiguous', () => {
   test('although it is a copy of a signed fragment', async () => {
     const copied = { ...signed, [MPD]: mpd('PT6S', byDuration), [chunk(7)]: signed[chunk(3)] as Buffer };
     asserted(await verified(copied), 'invalid', played(chunk(7)));
+  });
+});
+
+describe('a file further behind the segments of a period makes an MPD ambiguous', () => {
+  const second = files['init-stream0.m4s'] as Buffer;
+  const pictures = Object.fromEntries(Object.entries(files).filter(([path]) => path.includes('stream0')));
+  const renamed = Object.entries(pictures).map(([path, bytes]): [string, Buffer] => [path, bytes]);
+  const period = (
+    id: number,
+    seconds: number,
+    number: number,
+    init: string,
+    media: string,
+  ) => `<Period id="${id}" duration="PT${seconds}S">
+<AdaptationSet contentType="video"><Representation id="0" mimeType="video/mp4" bandwidth="100000">
+<SegmentTemplate timescale="1" duration="1" startNumber="${number}" presentationTimeOffset="${number - 1}" ${media}
+  initialization="${init}"/></Representation></AdaptationSet></Period>`;
+  const playlist = `<?xml version="1.0" encoding="utf-8"?>
+<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT6S" minBufferTime="PT2S">${period(1, 4, 1, 'init-stream0.m4s', NUMBERS)}${period(2, 2, 5, 'init-second.m4s', 'media="second-$Number$.m4s"')}</MPD>
+`;
+  const media = Object.fromEntries(
+    renamed.map(([path, bytes]) => [path.replace(/^chunk-stream0-0000([56])/, 'second-$1'), bytes]),
+  );
+
+  test('where players count those of all periods in the longest one', async () => {
+    const both = await signedOf({ ...media, 'init-second.m4s': second, [MPD]: Buffer.from(playlist) }, MPD);
+    asserted(await verified(both), 'valid', /Media unchanged/);
+    asserted(await verified({ ...both, [chunk(6)]: foreign }), 'invalid', played(chunk(6)));
   });
 });
 

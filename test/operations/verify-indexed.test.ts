@@ -19,13 +19,13 @@ const index = (distance: number): Buffer => {
   return fullBox('sidx', 0, u32(1, TIMESCALE, 0, distance), u16(0, parts.length), ...references);
 };
 
-function verify({ before = none, behind = none, first = none }): Promise<Verification> {
+function verify({ before = none, behind = none, first = none, around = '', beside = {} }): Promise<Verification> {
   const indexed = index(before.length);
   const start = first.length + init.length;
   const file = Buffer.concat([first, init, indexed, before, ...parts, behind]);
   const ranges = `indexRange="${start}-${start + indexed.length - 1}"><Initialization range="${first.length}-${start - 1}"/>`;
-  const mpd = `<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT3S"><Period><AdaptationSet mimeType="video/mp4"><Representation id="v" bandwidth="1"><BaseURL>v.mp4</BaseURL><SegmentBase timescale="${TIMESCALE}" ${ranges}</SegmentBase></Representation></AdaptationSet></Period></MPD>`;
-  return verified({ 'v.mp4': file, 'v.mpd': mpd });
+  const mpd = `<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT3S"><Period>${around && `<BaseURL>${around}</BaseURL>`}<AdaptationSet mimeType="video/mp4"><Representation id="v" bandwidth="1"><BaseURL>v.mp4</BaseURL><SegmentBase timescale="${TIMESCALE}" ${ranges}</SegmentBase></Representation></AdaptationSet></Period></MPD>`;
+  return verified({ [`${around}v.mp4`]: file, 'v.mpd': mpd, ...beside });
 }
 
 describe('a file with an index', () => {
@@ -35,6 +35,11 @@ describe('a file with an index', () => {
   test('holds its parts alone, and boxes without media', async () => {
     asserted(await verify({}), 'valid', /Media unchanged/);
     asserted(await verify({ before: padding, behind: random }), 'valid', /Media unchanged/);
+  });
+
+  test('is ambiguous where another file has its name, and its address is inside of a base address', async () => {
+    asserted(await verify({ around: 'p/' }), 'valid', /Media unchanged/);
+    asserted(await verify({ around: 'p/', beside: { 'v.mp4': foreign } }), 'invalid', /and ..v.mp4.. for others/);
   });
 
   for (const [name, beside] of [

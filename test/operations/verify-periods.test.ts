@@ -5,7 +5,18 @@ import { describe, test } from 'node:test';
 import type { Verification } from '#contract/verification.ts';
 import { filesAt } from '../support/publications/make-folder.ts';
 import { ffmpeg, makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
-import { asserted, home, movedTo, signedOf, TIMESCALE, verified } from './unsigned-playlists.ts';
+import {
+  asserted,
+  fragments,
+  hls,
+  home,
+  map,
+  movedTo,
+  section,
+  signedOf,
+  TIMESCALE,
+  verified,
+} from './unsigned-playlists.ts';
 
 describe('an MPD', async () => {
   const OPTIONS = '-seg_duration 1 -use_timeline 1 -use_template 1';
@@ -271,4 +282,23 @@ describe('periods of an MPD', async () => {
     });
     asserted(await played('PT5.502S', ...periods), 'invalid', /leave out 0\.\d+ s of what they show/);
   });
+});
+
+test('times of day may be those of media, in ticks that all players can hold', async () => {
+  const seconds = 1_800_000_000;
+  const filesBy = (media: Readonly<Record<string, Buffer>>, scale: bigint): Record<string, Buffer> => {
+    const start = BigInt(seconds) * scale;
+    const template = `timescale="${scale}" presentationTimeOffset="${start}" initialization="epochinit.mp4" media="t$Time$.m4s"`;
+    const mpd = `<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT3S" minBufferTime="PT1S"><Period duration="PT3S"><AdaptationSet mimeType="video/mp4"><Representation id="0" bandwidth="1"><SegmentTemplate ${template}><SegmentTimeline><S t="${start}" d="${scale}" r="2"/></SegmentTimeline></SegmentTemplate></Representation></AdaptationSet></Period></MPD>\n`;
+    const named = Object.entries(media).map(([path, bytes]): [string, Buffer] => {
+      const [, number] = /^epoch(\d)\.m4s$/.exec(path) ?? [];
+      return [number === undefined ? path : `t${start + BigInt(number) * scale}.m4s`, bytes];
+    });
+    return { ...Object.fromEntries(named), 'v.mpd': Buffer.from(mpd) };
+  };
+  const media = section('epoch', '160x90', seconds);
+  const signed = await signedOf({ ...media, 'v.m3u8': Buffer.from(hls(map('epoch'), fragments('epoch'))) }, '*.m3u8');
+  const { 'v.m3u8': _, ...parts } = signed;
+  asserted(await verified(filesBy(parts, 10_000_000n)), 'valid', /Media unchanged/);
+  asserted(await verified(filesBy(parts, 9_999_998_976n)), 'invalid', /times that some players cannot hold/);
 });

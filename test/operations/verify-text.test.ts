@@ -66,6 +66,7 @@ describe('text is', () => {
 describe('media are unsigned that playlists name as subtitles', () => {
   for (const [name, bytes] of [
     ['behind text', Buffer.concat([Buffer.from(`${TEXT}\nNOTE ${'x'.repeat(600)}\n\n`), packet])],
+    ['by characters that no text has, and sound begins with (AC-3)', `${TEXT}\u000bw${TEXT}`],
     ['in UTF-8', `YUV4MPEG2 W4 H4\nFRAME\n${'x'.repeat(24)}`],
     ['behind more text than there is', TEXT + 'x'.repeat(4 * 1024 * 1024)],
     ['as a list of other files, which players read in XML of whatever name', mpd('text/vtt')],

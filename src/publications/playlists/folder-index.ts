@@ -48,6 +48,10 @@ export class FolderIndex {
   readonly #passed = new Set<string>();
   /** Parts of bases that are written in an unusual way: addresses below them keep those. */
   readonly #unusual = new WeakMap<URL, string>();
+  /** Bases that some players take for others: those of references inside these. */
+  readonly #otherBases = new WeakMap<URL, readonly URL[]>();
+  /** A base with all others and those around it, however they are read. */
+  readonly #basesAround = new WeakMap<URL, readonly URL[]>();
   /** Files that were named, with what their address has beside their path. */
   readonly #named = new Map<string, string>();
   /** Of each playlist the first address of each kind that can be read in two ways. */
@@ -56,6 +60,8 @@ export class FolderIndex {
   readonly #plain = new Map<string, PlaylistPosition>();
   /** Paths that were named without there being a file, folded. */
   readonly #missed = new Set<string>();
+  /** Addresses that some players and servers take for other files or folders, which are `found`. */
+  readonly #misread: { readonly found: string; readonly problem: string; readonly position: PlaylistPosition }[] = [];
   /** Made when it is asked for. */
   #served: ServedNames | undefined;
   /** True where nothing is passed over that players may follow. */
@@ -104,7 +110,25 @@ export class FolderIndex {
     this.#relativePath(url, reference, position);
     const unusual = this.#unusualIn(base, reference, url);
     if (unusual !== '') this.#unusual.set(url, unusual);
+    const around = this.#basesAround.get(base) ?? [base];
+    const read = around.flatMap((each) => [...this.#basesRead(each, reference)]);
+    const own = [...new Map(read.map((each) => [each.href, each])).values()];
+    const others = own.filter((each) => each.href !== url.href && this.#directoryOf(each) !== null);
+    this.#otherBases.set(url, others);
+    this.#basesAround.set(url, [...around, ...own]);
     return url;
+  }
+
+  /** Returns the bases that players read from a reference inside one: resolved or as it is written, with a slash at its end or without. */
+  *#basesRead(base: URL, reference: string): Generator<URL> {
+    const directory = this.#directoryOf(base);
+    const resolved = URL.parse(reference, base.href);
+    const written = directory === null ? null : this.baseOf(posix.join(directory, reference));
+    for (const url of [resolved, written]) {
+      if (url === null) continue;
+      yield url;
+      if (!url.pathname.endsWith('/')) yield new URL(`${url.pathname}/`, url);
+    }
   }
 
   /**
@@ -115,8 +139,8 @@ export class FolderIndex {
     const path = this.#locate(base, reference, position, false);
     if (path !== undefined) return path;
     if (this.isComplete) return this.pathOf(base, reference, position);
-    const problem = this.#problemOf(this.#pathNamed(base, reference, position));
-    if (problem !== undefined) throw new AppError('PLAYLIST_AMBIGUOUS', { ...position, problem });
+    const misread = this.#problemOf(this.#pathNamed(base, reference, position));
+    if (misread !== undefined) throw new AppError('PLAYLIST_AMBIGUOUS', { ...position, problem: misread.problem });
     throw new AppError('PLAYLIST_FILE_MISSING', { ...position, reference });
   }
 
@@ -152,7 +176,17 @@ export class FolderIndex {
   #plainPath(base: URL, reference: string): NamedPath | undefined {
     const directory = this.#directoryOf(base);
     if (directory === null || !PLAIN_DIRECTORY.test(directory) || !PLAIN_REFERENCE.test(reference)) return undefined;
-    return { path: directory + reference, beside: this.#unusual.get(base) ?? '', others: [] };
+    const others = this.#otherPaths(base, reference);
+    return { path: directory + reference, beside: this.#unusual.get(base) ?? '', others };
+  }
+
+  /** Returns the paths that a reference has by other readings of its base. */
+  #otherPaths(base: URL, reference: string): string[] {
+    return (this.#otherBases.get(base) ?? []).flatMap((each) => {
+      const { origin, pathname } = URL.parse(reference, each.href) ?? each;
+      const href = origin + pathname;
+      return href.startsWith(this.#root.href) ? (decodePath(href.slice(this.#root.href.length)) ?? []) : [];
+    });
   }
 
   #pathNamed(base: URL, reference: string, position: PlaylistPosition): NamedPath {
@@ -164,6 +198,7 @@ export class FolderIndex {
       ...(encoded.includes('+') ? [decodePath(encoded.replaceAll('+', ' ')) ?? encoded] : []),
       // Some take query and fragment for a part of the name.
       ...(directory === null ? [] : [posix.join(directory, reference)]),
+      ...this.#otherPaths(base, reference),
     ];
     return { path: decodePath(encoded), beside: url.search + this.#unusualIn(base, reference, url), others };
   }
@@ -188,21 +223,24 @@ export class FolderIndex {
   }
 
   #foundServed(named: NamedPath, position: PlaylistPosition): void {
-    const problem = this.#problemOf(named);
-    if (problem !== undefined) this.#found(problem, position, true);
+    const found = this.#problemOf(named);
+    if (found !== undefined) this.#misread.push({ ...found, position });
   }
 
-  #problemOf({ path, others }: NamedPath): string | undefined {
+  /** Returns a file or folder that some players and servers take an address for, and the problem; undefined where there is none. */
+  #problemOf({ path, others }: NamedPath): { readonly found: string; readonly problem: string } | undefined {
     const served = this.#servedNames;
     const own = path === undefined ? undefined : served.besides(path, path);
     const [other] = others.flatMap((each) => (each === path ? [] : (served.besides(each, path) ?? [])));
+    const found = own ?? other;
+    if (found === undefined) return undefined;
     if (path === undefined || !this.#sizes.has(path)) {
-      const found = own ?? other;
       const named = path === undefined ? 'as the address says' : `"${path}"`;
-      return found && `no file is named ${named}, and some players and servers take "${found}" for it`;
+      return { found, problem: `no file is named ${named}, and some players and servers take "${found}" for it` };
     }
-    if (own !== undefined) return `"${path}" and "${own}" are one for some file systems and servers`;
-    return other && `an address names "${path}" for some players and servers, and "${other}" for others`;
+    if (own !== undefined)
+      return { found, problem: `"${path}" and "${own}" are one for some file systems and servers` };
+    return { found, problem: `an address names "${path}" for some players and servers, and "${other}" for others` };
   }
 
   get #servedNames(): ServedNames {
@@ -270,6 +308,8 @@ export class FolderIndex {
   /** The first address of each playlist that can be read in two ways. */
   get ambiguous(): PlaylistFinding[] {
     for (const [path, position] of this.#plain) this.#foundServed({ path, beside: '', others: [] }, position);
+    // A file that playlists name, too, is no other one than was signed.
+    for (const { found, problem, position } of this.#misread) this.#found(problem, position, !this.#named.has(found));
     return [...this.#ambiguous.values()];
   }
 

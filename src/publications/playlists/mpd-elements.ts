@@ -80,6 +80,15 @@ export function isOfMpeg(name: string): boolean {
   return ELEMENTS.has(name) || OPAQUE.has(name);
 }
 
+const NAMES_IN_CAPITALS: ReadonlySet<string> = new Set(
+  [...ELEMENTS.keys(), ...OPAQUE].map((name) => name.toUpperCase()),
+);
+
+/** Returns true for a name that some players, which compare without case, take for that of an element of MPEG. */
+export function isTakenForMpeg(name: string): boolean {
+  return NAMES_IN_CAPITALS.has(name.toUpperCase());
+}
+
 /** Elements inside those: of MPEG, and those of SCTE 35 in events. */
 export const INSIDE_OPAQUE: ReadonlySet<string> = new Set([
   ...words('Event Scope Latency PlaybackRate OperatingQuality OperatingBandwidth QualityLatency ClientDataReporting'),
@@ -120,6 +129,8 @@ const BYTES = /^\d{1,15}-\d{1,15}$/;
 /** Values of attributes, of some elements alone, by which segments are counted and cut; players read others in several ways. */
 export const VALUES: Readonly<Record<string, RegExp>> = {
   contentType: /^(?:video|audio|text|image|application|font)$/,
+  // Some players look for the kind anywhere in a type.
+  mimeType: /^(?:video|audio|text|image|application|font)\/(?!.*(?:video|audio|text|image))[\w.+-]+$/,
   bandwidth: INTEGER,
   type: /^(?:static|dynamic)$/,
   timescale: /^[1-9]\d{0,9}$/,

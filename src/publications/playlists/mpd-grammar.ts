@@ -5,6 +5,7 @@ import {
   FOLLOWED,
   INSIDE_OPAQUE,
   isOfMpeg,
+  isTakenForMpeg,
   KNOWN_ATTRIBUTES,
   OPAQUE,
   REQUIRED,
@@ -101,6 +102,9 @@ function checkElement(element: XmlElement, found: Report, around: Addressing): v
   if (name === 'BaseURL' && (ODD_CHARACTER.test(text) || ODD_ADDRESS.test(text))) {
     found(start, 'an address that players and servers read differently');
   }
+  if (name === 'BaseURL' && text.includes('$')) {
+    found(start, 'a base address has an identifier of templates, which some players fill');
+  }
   checkAttributes(element, grammar, found);
   if (childrenOf(element, 'BaseURL').length > 1) {
     found(start, `<${name}> has a second base address`, 'unsigned');
@@ -139,6 +143,10 @@ function checkOtherElements(element: XmlElement, text: string, around: Surroundi
   const isInMpeg = namespace === undefined ? around.isOfMpeg : namespace.startsWith('urn:mpeg:dash:schema:mpd:');
   if (!isOfMpeg(name) && !(around.isOpaque && INSIDE_OPAQUE.has(name))) {
     const isNewer = isInMpeg && tag.startsWith(`<${name}`) && !(around.isOpaque && OF_APPLICATIONS.test(name));
+    // Events, and what descriptors hold, are no elements that players look for.
+    if (!around.isOpaque && isTakenForMpeg(name)) {
+      return found(start, `<${name}> differs from an element of MPEG by capitals, and some players take it for that`);
+    }
     if (isNewer || FOLLOWED.has(name)) {
       return found(start, `<${name}> is no element that is known here, and some players may follow it`);
     }
@@ -249,6 +257,9 @@ const TEMPLATE = /^(?:[^$]|\$RepresentationID\$|\$(?:Number|Time|Bandwidth)(?:%0
 /** The part of a segment by which the next one may begin before its end. */
 const MAX_OVERLAP = 0.01;
 
+/** The end of the times that players hold in signed integers of 64 bits. */
+const MAX_TICKS = 2 ** 63;
+
 /** Finds what players count differently in a timeline: nothing, numbers of its own, and segments that begin in others. */
 function checkTimeline(timeline: XmlElement, found: Report): void {
   const entries = childrenOf(timeline, 'S');
@@ -271,6 +282,7 @@ function checkTimeline(timeline: XmlElement, found: Report): void {
     ) {
       found(at, '<S> has times that are no doubles, and some players round them');
     }
+    if (clock >= MAX_TICKS) found(at, '<S> has times that some players cannot hold');
   }
 }
 
@@ -288,6 +300,14 @@ function checkAddressing(element: XmlElement, around: Addressing, found: Report)
   const schemes = new Set([...around.schemes, ...own]);
   if (single.some((each) => childrenOf(element, each).length > 1) || (own.length > 0 && schemes.size > 1)) {
     found(start, `<${name}> addresses its segments twice`);
+  }
+  if (
+    name === 'Representation' &&
+    around.schemes.has('SegmentList') &&
+    childrenByName.has('BaseURL') &&
+    own.length === 0
+  ) {
+    found(start, 'it inherits a list of segments, and some players play what its base address names instead');
   }
   const elements = own.flatMap((each) => childrenOf(element, each));
   const times = namesIn(elements, ['duration'], ['SegmentTimeline']);

@@ -24,10 +24,14 @@ export function isPlayedByAll(lineage: readonly XmlElement[]): boolean {
   });
 }
 
+/** Returns the components that a representation says it has; some players leave out what has several, of whatever kinds. */
+export function componentsOf(lineage: readonly XmlElement[]): XmlElement[] {
+  return lineage.flatMap((element) => childrenOf(element, 'ContentComponent'));
+}
+
 /** Returns the kinds of media that a representation says it is of: `video`, `audio`, `text` or another. */
 export function statedKinds(lineage: readonly XmlElement[]): Set<string> {
-  const components = lineage.flatMap((element) => childrenOf(element, 'ContentComponent'));
-  const stated = [...lineage, ...components].flatMap(({ attributes }) => [
+  const stated = [...lineage, ...componentsOf(lineage)].flatMap(({ attributes }) => [
     attributes.get('contentType') ?? [],
     attributes.get('mimeType')?.split('/', 1) ?? [],
   ]);

@@ -42,7 +42,7 @@ function readSegments(task: AddressingTask): MpdSegment[] {
 
 function readPart(task: AddressingTask, element: XmlElement, reference: string, range: string): MediaPart {
   const position = task.values.positionOf(element);
-  const path = task.index.locate(task.base, element.attributes.get(reference) ?? task.base.href, position);
+  const path = task.index.locate(task.base, element.attributes.get(reference) ?? '', position);
   return task.index.partAt(path, task.values.byteRange(element, range));
 }
 

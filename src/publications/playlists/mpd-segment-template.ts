@@ -8,7 +8,7 @@ import {
   innermost,
   innermostAttribute,
   innermostChild,
-  isOpenTimeline,
+  openDurations,
   refuseChunks,
   type SegmentTimes,
   segmentTimes,
@@ -28,12 +28,8 @@ export function addressByTemplate(task: AddressingTask): AddressedSegments {
   const init = readInit(task);
   const { segments, adjacent } = readSegments(task, media);
   // Some name the init segment as number 0.
-  return {
-    addressing: 'template',
-    init,
-    segments,
-    adjacent: adjacent.filter(({ path }) => path !== init?.path),
-  };
+  const listed = new Set([init?.path, ...segments.map(({ part }) => part.path)]);
+  return { addressing: 'template', init, segments, adjacent: adjacent.filter(({ path }) => !listed.has(path)) };
 }
 
 function readInit(task: AddressingTask): AddressedSegments['init'] {
@@ -45,17 +41,20 @@ function readSegments(task: AddressingTask, media: string): Pick<AddressedSegmen
   const timeline = innermostChild(task.elements, 'SegmentTimeline');
   if (timeline !== undefined) {
     const times = expandTimeline(task, timeline);
-    const isOpen = isOpenTimeline(timeline) && task.periodSeconds !== undefined;
+    const open = task.periodSeconds === undefined ? [] : openDurations(task, timeline);
     // ffmpeg counts from 0 without a startNumber, and passes over as many times as it says.
     const isCountedBySome = media.includes('$Time') === (startNumberOf(task) !== undefined);
-    const adjacent = isOpen || isCountedBySome ? adjacentFiles(task, media, times) : [];
+    const adjacent = open.length > 0 || isCountedBySome ? adjacentFiles(task, media, times, open) : [];
     return { segments: locateAll(task, media, times), adjacent };
   }
   const duration = task.values.inherited(task.elements, 'duration');
   if (duration === undefined || duration === 0n) {
     const part = { path: locate(task, media, { Number: startNumber(task) }), range: null };
     const segments = [{ part, mediaSeconds: null, durationSeconds: task.periodSeconds ?? null }];
-    return { segments, adjacent: adjacentFiles(task, media, { count: 1n, before: -1n, behind: -1n }) };
+    return {
+      segments,
+      adjacent: adjacentFiles(task, media, { count: 1n, before: -1n, behind: -1n, lastDuration: 0n }, []),
+    };
   }
   const durationSeconds = Number(duration) / Number(timescaleOf(task));
   const count = countByDuration(task, durationSeconds);
@@ -65,29 +64,54 @@ function readSegments(task: AddressingTask, media: string): Pick<AddressedSegmen
   const run = { start: 0n, duration, durationSeconds, count: BigInt(count), certain };
   const times = segmentTimes([run]);
   const segments = locateAll(task, media, times).map((each) => ({ ...each, mediaSeconds: null }));
-  return { segments, adjacent: adjacentFiles(task, media, times) };
+  return { segments, adjacent: adjacentFiles(task, media, times, [duration]) };
 }
 
+/** Further segments that players may count in a folder that cannot be listed: each is asked for. */
+const MAX_ASKED_FURTHER = 100;
+
 /**
- * Returns the files that the template names directly before its first segment and behind its last one. If a duration says how
- * many segments there are, players round it differently, and some count one more.
+ * Returns the files that the template names directly before its first segment, and behind its last one. If a duration says how many
+ * segments there are, players round it differently, and some count as many as fill all periods, or those whole seconds. `open` are the
+ * durations that segments repeat by: some players take the times of these to be multiples of them.
  */
 function adjacentFiles(
   task: AddressingTask,
   media: string,
-  { count, before, behind }: Pick<SegmentTimes, 'count' | 'before' | 'behind'>,
+  { count, before, behind, lastDuration }: Omit<SegmentTimes, 'times'>,
+  open: readonly bigint[],
 ): AdjacentFile[] {
   if (!isEnumerating(media)) return [];
   const first = startNumber(task);
+  const durations = open.length === 0 ? [lastDuration] : open;
+  const shortest = Math.min(...durations.map(Number)) / Number(timescaleOf(task));
+  const counted = shortest === 0 ? 0 : task.countedSeconds / Math.max(Math.floor(shortest), 1);
+  const further = Math.min(
+    Math.max(Math.ceil(counted) - Number(count), 0) + 1,
+    task.index.isUnlisted ? MAX_ASKED_FURTHER : MAX_LISTED_FRAGMENTS,
+  );
+  const multiples = media.includes('$Time') && task.countedSeconds > 0 ? Number(count) + further : 0;
+  task.values.countAddresses(further + multiples * open.length);
   const beside = [
-    { side: 'before', number: first - 1n, time: before },
-    { side: 'behind', number: first + count, time: behind },
-  ] as const;
-  return beside.flatMap(({ side, number, time }) => {
+    { distance: -1, number: first - 1n, time: before },
+    ...Array.from({ length: further }, (_, index) => {
+      return {
+        distance: index + 1,
+        number: first + count + BigInt(index),
+        time: behind + BigInt(index) * lastDuration,
+      };
+    }),
+    ...open.flatMap((duration) =>
+      Array.from({ length: multiples }, (_, index) => {
+        return { distance: Number.NaN, number: first + BigInt(index), time: BigInt(index) * duration };
+      }),
+    ),
+  ];
+  return beside.flatMap(({ distance, number, time }) => {
     if ((number < 0n && media.includes('$Number')) || (time < 0n && media.includes('$Time'))) return [];
     const reference = fill(task, media, { Number: number, Time: time });
     const path = task.index.tryLocate(task.base, reference, task.values.positionOf(task.lineage[3]));
-    return path === undefined ? [] : [{ path, side }];
+    return path === undefined ? [] : [{ path, distance }];
   });
 }
 

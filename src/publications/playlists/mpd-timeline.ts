@@ -19,6 +19,8 @@ export interface AddressingTask {
   readonly base: URL;
   /** Undefined where the MPD does not say how long the period is. */
   readonly periodSeconds: number | undefined;
+  /** The seconds by which some players count segments: in a period that they take for the whole MPD, those of all. */
+  readonly countedSeconds: number;
 }
 
 export type AddressedSegments = Pick<
@@ -83,6 +85,8 @@ export interface SegmentTimes {
   /** The times at which one more segment before the first, and one behind the last, would start; the first may be negative. */
   readonly before: bigint;
   readonly behind: bigint;
+  /** Ticks of the last segment, and of each further one. */
+  readonly lastDuration: bigint;
   readonly times: Generator<SegmentTime, undefined>;
 }
 
@@ -93,6 +97,7 @@ export function segmentTimes(runs: readonly SegmentRun[], end?: bigint): Segment
     count: runs.reduce((sum, { count }) => sum + count, 0n),
     before: first === undefined ? -1n : first.start - first.duration,
     behind: last === undefined ? 0n : last.start + last.count * last.duration,
+    lastDuration: last?.duration ?? 0n,
     times: timesOf(runs, end),
   };
 }
@@ -165,9 +170,10 @@ function repetition(
   return { count, certain: certain === 0n || next !== undefined ? count : certain };
 }
 
-/** Returns true where the last `S` of a timeline repeats until the end of the period. */
-export function isOpenTimeline(timeline: XmlElement): boolean {
-  return childrenOf(timeline, 'S').at(-1)?.attributes.get('r')?.startsWith('-') === true;
+/** Returns the durations of those `S` of a timeline that repeat until the next one, or the end of the period. */
+export function openDurations({ values }: AddressingTask, timeline: XmlElement): bigint[] {
+  const open = childrenOf(timeline, 'S').filter(({ attributes }) => attributes.get('r')?.startsWith('-') === true);
+  return open.flatMap((entry) => values.integer(entry, 'd') ?? []);
 }
 
 /** Returns the period's end on the representation's timescale (§5.3.9.6.1). */

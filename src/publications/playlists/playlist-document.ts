@@ -120,7 +120,7 @@ export interface MpdRepresentation {
   /** Null where it has none, as plain text and pictures do. */
   readonly init: MediaPart | null;
   readonly segments: readonly MpdSegment[];
-  /** Files directly beside its segments that some players count as segments too. */
+  /** Files beside its segments that some players count as segments too. */
   readonly adjacent: readonly AdjacentFile[];
   /** The media times that its period shows. */
   readonly window: MediaWindow;
@@ -132,10 +132,11 @@ export interface MpdRepresentation {
   readonly index?: SegmentIndex;
 }
 
-/** A file of the folder by the address that a template makes for the number or time before its first segment, or behind its last one. */
+/** A file of the folder by the address that a template makes for a number or time before its first segment, or behind its last one. */
 export interface AdjacentFile {
   readonly path: string;
-  readonly side: 'before' | 'behind';
+  /** Segments behind the last one; less than 0 before the first; not a number where it lies beside none of the places that a timeline has. */
+  readonly distance: number;
 }
 
 /** The part of the media timeline that a period of an MPD shows, in seconds (ISO/IEC 23009-1 §5.3.2). */

@@ -202,8 +202,11 @@ async function readMpd(
   const representations: MpdRepresentation[] = [];
   let segmentCount = 0;
   const periods = timedPeriods(root, values);
+  const takenForAll = periodsTakenForAll(periods, values);
+  const totalSeconds = values.duration(root, 'mediaPresentationDuration') ?? 0;
   for (const each of periods) {
     const { element: period, durationSeconds } = each;
+    const countedSeconds = takenForAll.has(each) ? Math.max(totalSeconds, durationSeconds ?? 0) : 0;
     const periodBase = enterBaseUrl(mpdBase, period, index, values);
     for (const set of childrenOf(period, 'AdaptationSet')) {
       const setBase = enterBaseUrl(periodBase, set, index, values);
@@ -213,7 +216,7 @@ async function readMpd(
         const scheme = schemeOf(lineage);
         const elements = scheme === undefined ? [] : lineage.flatMap((element) => childOf(element, scheme) ?? []);
         const base = enterBaseUrl(setBase, representation, index, values);
-        const task = { lineage, elements, values, folder, index, base, periodSeconds: durationSeconds };
+        const task = { lineage, elements, values, folder, index, base, periodSeconds: durationSeconds, countedSeconds };
         const addressed = await addressSegments(task, scheme, signal);
         representations.push(describeRepresentation(task, addressed, each));
         segmentCount += addressed.segments.length;
@@ -258,6 +261,18 @@ function timedPeriods(root: XmlElement, values: MpdValues): MpdPeriod[] {
         : values.rounding(next, 'start');
     return { element, line, startSeconds: start, durationSeconds, roundingSeconds, followedAtSeconds };
   });
+}
+
+/** Returns the periods that players take which know one alone: the longest, by what it says itself or by what follows, and of several the last. */
+function periodsTakenForAll(periods: readonly MpdPeriod[], values: MpdValues): Set<MpdPeriod> {
+  const longestBy = (secondsOf: (period: MpdPeriod) => number | undefined): MpdPeriod[] => {
+    const longest = Math.max(...periods.map((each) => secondsOf(each) ?? 0));
+    return periods.filter((each) => (secondsOf(each) ?? 0) === longest).slice(-1);
+  };
+  return new Set([
+    ...longestBy(({ element }) => values.duration(element, 'duration')),
+    ...longestBy(({ durationSeconds }) => durationSeconds),
+  ]);
 }
 
 function refuseRemoteElements(element: XmlElement, values: MpdValues): void {

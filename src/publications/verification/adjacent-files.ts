@@ -14,8 +14,8 @@ interface Candidate extends AdjacentFile {
 }
 
 /**
- * Finds files directly beside the segments that a playlist lists, which players play that count one segment more: each has to be
- * the fragment that was signed there.
+ * Finds files beside the segments that a playlist lists, which players play that count more of them: each has to be the fragment
+ * that was signed there.
  */
 export async function findAdjacentFiles(
   playlists: readonly PlaylistDocument[],
@@ -37,7 +37,7 @@ export async function findAdjacentFiles(
     for (const candidate of own) {
       const { playlist, representation, path } = candidate;
       if (isSigned(candidate) || isListed(candidate)) continue;
-      const problem = `some players count one segment more, and play "${path}" too`;
+      const problem = `some players count more segments, and play "${path}" too`;
       found.push({ playlist, line: representation.line, kind: 'ambiguous', problem, isOfFolder: true });
     }
   }
@@ -78,8 +78,8 @@ async function signedBeside(
     note(present.fragments, reading.fragments);
     if (further.length > 0) note(further, (await read({ init, fragments: further })).fragments);
   }
-  return ({ path, side, representation: { segments } }) => {
-    const [neighbour, distance] = side === 'before' ? [segments[0], -1] : [segments.at(-1), 1];
+  return ({ path, distance, representation: { segments } }) => {
+    const neighbour = distance < 0 ? segments[0] : segments.at(-1);
     const position = neighbour && positions.get(partKey(neighbour.part));
     return position !== undefined && positions.get(path) === position + distance;
   };

@@ -2,7 +2,7 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import { isHidden, sentInPlaceOf } from '../playlists/file-names.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
 import { attributeOf, type HlsLine } from '../playlists/hls-lines.ts';
-import { hasType, statedKinds } from '../playlists/mpd-kinds.ts';
+import { componentsOf, hasType, statedKinds } from '../playlists/mpd-kinds.ts';
 import type { MpdDocument, MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
 import type { PlaylistFinding } from '../playlists/playlist-finding.ts';
 import { isOpen } from '../playlists/read-playlists.ts';
@@ -95,10 +95,11 @@ function findPeriodsApart({ path, periods }: MpdDocument): FoundInPlaylist[] {
 function findUntyped({ path, representations }: MpdDocument): FoundInPlaylist[] {
   return representations.flatMap(({ lineage, line }) => {
     const kinds = [...statedKinds(lineage)].filter((kind) => kind !== 'application');
+    const isOfOne = kinds.length < 2 && componentsOf(lineage).length < 2;
     const problem = hasType(lineage)
-      ? `a representation is said to be of ${kinds.join(' and ')}, and some players leave it out`
+      ? `a representation is said to be of ${kinds.length < 2 ? 'several components' : kinds.join(' and ')}, and some players leave it out`
       : 'a representation has no mimeType, and some players leave it out';
-    return hasType(lineage) && kinds.length < 2 ? [] : [{ playlist: path, line, kind: 'ambiguous', problem }];
+    return hasType(lineage) && isOfOne ? [] : [{ playlist: path, line, kind: 'ambiguous', problem }];
   });
 }
 

@@ -30,6 +30,9 @@ const MAX_CONCURRENT_FILES = 8;
 const HEAD_SIZE_BYTES = 16;
 /** The beginning of WebVTT, of the root element of TTML, and of SubRip; some segments of text are empty. */
 const TEXT_BEGINNING = /^(?:WEBVTT|<(?:[\w.-]+:)?tt[\s/>]|\d|$)/;
+/** A character that is none of text: those by which players find sound and pictures in other bytes, such as AC-3, are among them. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+const CONTROL = /[\u0000-\u0008\u000b\u000e-\u001f\u007f]/;
 /** An instruction or a comment of XML, which may stand before the root element. */
 const BEFORE_ROOT = /^(?:<\?[^>]*\?>|<!--[\s\S]*?-->)/;
 
@@ -133,9 +136,8 @@ async function areAll(
  */
 function isText(bytes: Buffer): boolean {
   try {
-    return (
-      !bytes.includes(0) && TEXT_BEGINNING.test(contentOf(new TextDecoder('utf-8', { fatal: true }).decode(bytes)))
-    );
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return !CONTROL.test(text) && TEXT_BEGINNING.test(contentOf(text));
   } catch {
     return false;
   }
