@@ -70,6 +70,11 @@ async function parentIngredient(
   }
   const source = await inputs.openFile(parent.source, inputIndex, context).catch(faultOf(`${field}.source`));
   context.scratch.adopt(source);
+  return await describeParent(source, context);
+}
+
+/** Returns the ingredient of an open file that a manifest is to record as a parent. */
+export async function describeParent(source: ByteSource, context: OpeningContext): Promise<UnassignedIngredient> {
   try {
     return await describeIngredient(await readSignableFile(source, context.signal), context);
   } catch (error) {
