@@ -1,7 +1,7 @@
 import { type ByteSource, openedPathOf, readRange } from '#bytes/byte-source.ts';
 import { pinnedCopyOf } from '#bytes/local-copies.ts';
 import { type Warning, warning } from '#errors/warning.ts';
-import { HEAD_SIZE_BYTES, type MediaLayout } from '#formats/format-handler.ts';
+import { HEAD_SIZE_BYTES, type MediaLayout, type ReadableLayout } from '#formats/format-handler.ts';
 import { formatOf } from '#formats/formats.ts';
 import { findPictureManifest } from '#formats/picture-manifest.ts';
 import type { OpeningContext } from '#inputs/input-opener.ts';
@@ -16,7 +16,7 @@ type FileIngredient = IngredientSource & { readonly kind: 'file' };
 /** A source, and what its bytes tell about it as an ingredient. */
 export interface DescribedFile {
   readonly source: ByteSource;
-  readonly layout: Omit<MediaLayout, 'extensions' | 'hasVideo'>;
+  readonly layout: ReadableLayout;
 }
 
 /** An ingredient before its role is known, with warnings. */

@@ -14,6 +14,7 @@ import { createFragmentReader } from '#provenance/official-reader.ts';
 import { NO_TRUST_LISTS } from '#provenance/trust-lists.ts';
 import { readManifest } from '../support/manifests/read-manifest.ts';
 import { testAuthor } from '../support/manifests/sign-wav.ts';
+import { makeMedia } from '../support/media/make-media.ts';
 import { writeFiles } from '../support/publications/make-folder.ts';
 import { topBoxesOf } from '../support/publications/signed-publication.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -171,6 +172,19 @@ describe('a parent that verify does not call valid is recorded with what it says
     bytes.write('nanifest', bytes.indexOf('manifest\0'), 'latin1');
     const found = await parentIn('film.mp4', bytes);
     assert.deepEqual(found, { allActionsIncluded: false, failures: [], warnings: ['INGREDIENT_UNREADABLE'] });
+  });
+
+  test('with other bytes in the file type of an AVIF that the request gives', async () => {
+    const { bytes } = await makeSigned('film.mp4', folder);
+    makeMedia(folder, ['-f', 'lavfi', '-i', 'testsrc2=s=64x48', '-frames:v', '1', 'a.avif']);
+    const picture = await signBySdk(readFileSync(join(folder, 'a.avif')), 'image/avif', 'create');
+    const honest = await parentIn('film.mp4', bytes, { name: 'a.avif', bytes: picture });
+    assert.deepEqual(honest, { allActionsIncluded: true, failures: [], warnings: [] });
+    const forged = Buffer.from(picture);
+    forged.write('jxl ', picture.indexOf('avif'));
+    const { failures, warnings } = await parentIn('film.mp4', bytes, { name: 'a.avif', bytes: forged });
+    const expected = [['assertion.bmffHash.additionalExclusionsPresent'], ['INGREDIENT_INVALID']];
+    assert.deepEqual([failures, warnings], expected);
   });
 
   test('with other bytes in the manifest of a picture that the request gives', async () => {

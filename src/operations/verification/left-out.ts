@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { isWholeProof } from '#bytes/merkle-tree.ts';
 import type { Verification } from '#contract/verification.ts';
-import type { ByteRange, ManifestElement, MediaLayout, StrayBox } from '#formats/format-handler.ts';
+import type { ByteRange, ManifestElement, MediaLayout, ReadableLayout, StrayBox } from '#formats/format-handler.ts';
 import type { MerkleBox } from '#formats/isobmff-boxes.ts';
 import { linksToOtherFiles } from '#formats/matroska-links.ts';
 import type { PictureManifest } from '#formats/picture-manifest.ts';
@@ -107,7 +107,7 @@ function mismatchOf(binding: Binding | null): string {
 interface AcceptedFile {
   readonly source: ByteSource;
   /** Null where the container cannot be read here. */
-  readonly layout: Omit<MediaLayout, 'extensions' | 'hasVideo'> | null;
+  readonly layout: ReadableLayout | null;
   /** The embedded manifest of a picture; null for anything else. */
   readonly picture: PictureManifest | null;
   /** Null where its bytes are not known here. */
