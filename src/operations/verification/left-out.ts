@@ -12,6 +12,7 @@ import { decodeCbor, type JumbfBox, onlyCbor, onlyChild } from '#provenance/jumb
 import { manifestIn, parseManifestStore } from '#provenance/manifest-store.ts';
 import { hasKnownHeaders, unsignedParts } from '#provenance/unsigned-bytes.ts';
 import type { ManifestReport } from '#provenance/validation-report.ts';
+import { coverageOf, hashedParts } from './hashed-parts.ts';
 import { LINKS_CODE, TEXT_CODE } from './summarize.ts';
 
 // A hash leaves out the bytes of its manifest, which anybody can change there. They are an element of C2PA, which holds a
@@ -35,8 +36,9 @@ const bmffHash = z.object({ exclusions: boxes, merkle: z.array(z.unknown()).null
 
 type ByteExclusion = z.infer<typeof byteRanges>[number];
 
-/** The binding of a manifest to its file: the byte ranges or the boxes that its hash leaves out. */
+/** The binding of a manifest to its file: the byte ranges or the boxes that its hash leaves out, or the parts that are hashed. */
 type Binding =
+  | { readonly by: 'parts'; readonly parts: z.infer<typeof hashedParts>['boxes'] }
   | { readonly by: 'ranges'; readonly exclusions: readonly ByteExclusion[] }
   | {
       readonly by: 'boxes';
@@ -46,16 +48,20 @@ type Binding =
 
 /**
  * Returns the binding of the manifest of a label, by default the last one of the store; that of an update stands in the manifest that
- * it updates. Null where it cannot be read here, or is none that leaves out ranges or boxes.
+ * it updates. Null where it cannot be read here, or is none that leaves out ranges or boxes, or hashes parts.
  */
 export function bindingOf(store: Uint8Array, label?: string): Binding | null {
   const assertions = onlyChild(updatedManifest(store, label), 'c2pa.assertions')?.children ?? [];
-  const [binding, ...others] = assertions.filter((each) => each.label.startsWith('c2pa.hash.'));
+  const [binding, ...others] = assertions.filter(({ label }) => /^c2pa\.hash\.(?!multi-asset)/.test(label));
   if (binding === undefined || others.length > 0) return null;
   const content = decodeCbor(onlyCbor(binding));
   if (binding.label === 'c2pa.hash.data') {
     const { data } = dataHash.safeParse(content);
     return data === undefined ? null : { by: 'ranges', exclusions: data.exclusions ?? [] };
+  }
+  if (binding.label === 'c2pa.hash.boxes') {
+    const { data } = hashedParts.safeParse(content);
+    return data === undefined ? null : { by: 'parts', parts: data.boxes };
   }
   if (!binding.label.startsWith('c2pa.hash.bmff')) return null;
   const { data } = bmffHash.safeParse(content);
@@ -100,12 +106,14 @@ export function findInHeaders(store: Uint8Array, report: ReadReport): LeftOut | 
 }
 
 function mismatchOf(binding: Binding | null): string {
+  if (binding?.by === 'parts') return 'assertion.boxesHash.mismatch';
   return binding?.by === 'boxes' ? 'assertion.bmffHash.mismatch' : 'assertion.dataHash.mismatch';
 }
 
 /** A file whose manifest the readers accept. */
 interface AcceptedFile {
   readonly source: ByteSource;
+  readonly mediaType: string;
   /** Null where the container cannot be read here. */
   readonly layout: ReadableLayout | null;
   /** The embedded manifest of a picture; null for anything else. */
@@ -129,8 +137,26 @@ export async function findLeftOut(file: AcceptedFile, signal: AbortSignal): Prom
   const inHeaders = isEmbedded && store !== null ? findInHeaders(store, report) : null;
   if (inHeaders !== null) return inHeaders;
   const problem = await problemOf(binding, file, signal);
-  if (problem === null) return findExtra(binding, picture ?? layout) ?? (await findNamedFiles(file, signal));
-  return { code: mismatchOf(binding), kind: 'failure', explanation: problem };
+  if (problem !== null) return { code: mismatchOf(binding), kind: 'failure', explanation: problem };
+  const extra =
+    binding?.by === 'parts' ? await findUnhashed(binding.parts, file, signal) : findExtra(binding, picture ?? layout);
+  return extra ?? (await findNamedFiles(file, signal));
+}
+
+/** The code of a picture that its hashes do not cover, as far as it is known here. */
+const UNHASHED = 'assertion.boxesHash.additionalExclusionsPresent';
+
+/** Returns what to say of a picture of which not all parts are hashed; null where all are. */
+async function findUnhashed(
+  parts: z.infer<typeof hashedParts>['boxes'],
+  { source, mediaType, picture, isSidecar }: AcceptedFile,
+  signal: AbortSignal,
+): Promise<LeftOut | null> {
+  const coverage = await coverageOf(parts, { source, mediaType, element: picture?.elements[0] }, signal);
+  if (coverage === 'whole') return null;
+  if (coverage === 'begun') return { code: 'assertion.boxesHash.unknownBox', kind: 'failure' };
+  const kind = isSidecar ? 'failure' : 'informational';
+  return { code: UNHASHED, kind };
 }
 
 function coversAll(binding: Binding | null): boolean {
@@ -273,6 +299,7 @@ export function findExtra(
   binding: Binding | null,
   layout: (Pick<MediaLayout, 'strayMedia'> & { readonly elements: readonly ByteRange[] }) | null,
 ): LeftOut | null {
+  if (binding?.by === 'parts') return { code: UNHASHED, kind: 'informational' };
   if (binding?.by === 'ranges') {
     const isExtra = binding.exclusions.some(
       (range) => range.length > 0 && !layout?.elements.some((each) => overlaps(each, range)),
