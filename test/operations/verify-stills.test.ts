@@ -50,6 +50,23 @@ describe('a picture of the official SDK is valid as it was signed, and not with 
     ]);
     const signed = await signBySdk(bytes, 'image/jxl', 'create');
     assert.equal((await verdict('a.jxl', signed)).state, 'valid');
+    const store = topBoxesOf(signed).find(({ type }) => type === 'jumb')?.bytes ?? Buffer.of();
+    const [before, behind] = [
+      signed.subarray(0, signed.indexOf(store)),
+      signed.subarray(signed.indexOf(store) + store.length),
+    ];
+    const padded = withHeaders(store, (headers) => {
+      headers.set('pad', Buffer.concat([Buffer.from('other'), (headers.get('pad') as Buffer).subarray(5)]));
+    });
+    const other = box('free', Buffer.alloc(492));
+    const forged = {
+      'other bytes in the padding of its signature': [before, padded, behind],
+      'a box in the space of its manifest': [before, shortened(store, other.length), other, behind],
+      'a box in its manifest store': [before, box('jumb', shortened(store, other.length).subarray(8), other), behind],
+      'a second manifest': [before, store, behind, store],
+    };
+    for (const [what, parts] of Object.entries(forged))
+      assert.equal((await verdict('a.jxl', Buffer.concat(parts))).state, 'invalid', what);
     signed.writeUInt8(signed.readUInt8(signed.length - 1) ^ 1, signed.length - 1);
     assert.equal((await verdict('a.jxl', signed)).state, 'invalid');
   });
