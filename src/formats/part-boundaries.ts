@@ -8,6 +8,7 @@ type Boundaries = (source: ByteSource, signal: AbortSignal) => AsyncGenerator<nu
 const BOUNDARIES: Readonly<Record<string, Boundaries>> = {
   'image/png': chunksOfPng,
   'image/jpeg': markersOfJpeg,
+  'image/gif': blocksOfGif,
   'image/jxl': boxesOfJpegXl,
 };
 
@@ -43,6 +44,33 @@ async function* markersOfJpeg(source: ByteSource, signal: AbortSignal): AsyncGen
     }
   }
   yield source.sizeBytes;
+}
+
+const GIF_EXTENSION = 0x21;
+const GIF_IMAGE = 0x2c;
+
+/** A table of colours is of the part before it. */
+async function* blocksOfGif(source: ByteSource, signal: AbortSignal): AsyncGenerator<number> {
+  const window = new ReadWindow(source, signal);
+  const byteAt = async (at: number) => (at < source.sizeBytes ? (await window.read(at, 1)).readUInt8() : 0);
+  const coloursIn = (flags: number) => ((flags & 0x80) === 0 ? 0 : 3 * (2 << (flags & 7)));
+  yield 6;
+  for (let at = 13 + coloursIn(await byteAt(10)); at <= source.sizeBytes; ) {
+    yield at;
+    const kind = await byteAt(at);
+    if (kind === GIF_IMAGE) {
+      at += 10 + coloursIn(await byteAt(at + 9));
+      yield at;
+    }
+    if (kind !== GIF_IMAGE && kind !== GIF_EXTENSION) {
+      yield at + 1;
+      return;
+    }
+    // Sub-blocks follow the label of an extension, and the code size of an image.
+    at += kind === GIF_IMAGE ? 1 : 2;
+    for (let sizeBytes = await byteAt(at); sizeBytes > 0; sizeBytes = await byteAt(at)) at += 1 + sizeBytes;
+    at += 1;
+  }
 }
 
 async function* boxesOfJpegXl(source: ByteSource, signal: AbortSignal): AsyncGenerator<number> {

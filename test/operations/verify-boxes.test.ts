@@ -7,7 +7,7 @@ import { crc32 } from 'node:zlib';
 import type { Verification } from '#contract/verification.ts';
 import { makeManifest } from '../support/manifests/make-manifest.ts';
 import { makeMedia } from '../support/media/make-media.ts';
-import { u32 } from '../support/media/movie-bytes.ts';
+import { box, u32 } from '../support/media/movie-bytes.ts';
 import { writeFiles } from '../support/publications/make-folder.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { boxSegment, PICTURES } from '../support/verification/signed-pictures.ts';
@@ -72,14 +72,27 @@ function hashOf(parts: readonly Part[]) {
   return { names: parts.map(({ name }) => name), alg: 'sha256', hash: [...digest.digest()], pad: [] };
 }
 
-/** Makes a picture and signs it with hashes of its parts, one for each of them or one for all before and behind the manifest. */
+/** Makes a picture and signs it with hashes of its parts. */
 async function signed(name: keyof typeof FORMATS, form: 'each' | 'all') {
   const [, args] = PICTURES[name] as readonly [string, string];
   makeMedia(folder, [...`-f lavfi -i testsrc2=s=64x48 -frames:v 1 ${args}`.trim().split(' '), name]);
-  const { take, before: count, wrap } = FORMATS[name];
-  const parts = take(readFileSync(join(folder, name)));
-  const [before, behind] = [parts.slice(0, count), parts.slice(count)];
-  const grouped = (group: Part[]) => (form === 'all' ? [hashOf(group)] : group.map((part) => hashOf([part])));
+  const { take, before, wrap } = FORMATS[name];
+  return await signedParts(take(readFileSync(join(folder, name))), before, wrap, form);
+}
+
+/** Signs a picture with one hash for each of its parts, or one for all before the manifest and one for all behind it. */
+async function signedParts(
+  parts: readonly Part[],
+  countBefore: number,
+  wrap: (store: Buffer) => Buffer,
+  form: 'each' | 'all',
+  excluded: readonly boolean[] = [],
+) {
+  const [before, behind] = [parts.slice(0, countBefore), parts.slice(countBefore)];
+  const grouped = (group: Part[]) =>
+    form === 'all'
+      ? [hashOf(group)]
+      : group.map((part) => ({ ...hashOf([part]), excluded: excluded[parts.indexOf(part)] === true }));
   const own = { names: ['C2PA'], alg: 'sha256', hash: [0], pad: [] };
   const data = { alg: 'sha256', boxes: [...grouped(before), own, ...grouped(behind)] };
   const element = wrap(Buffer.from(await makeManifest({ label: 'c2pa.hash.boxes', data } as never)));
@@ -122,3 +135,62 @@ for (const name of Object.keys(FORMATS) as (keyof typeof FORMATS)[]) {
     });
   }
 }
+
+const named = (name: string, bytes: string): Part => ({ name, bytes: Buffer.from(bytes, 'hex') });
+
+test('a picture in JPEG XL with hashes of its boxes is unchanged, and invalid with another box', async () => {
+  const boxes = [
+    { name: 'JXL ', bytes: box('JXL ', Buffer.from('0d0a870a', 'hex')) },
+    { name: 'ftyp', bytes: box('ftyp', Buffer.from('jxl \0\0\0\0jxl ', 'latin1')) },
+    { name: 'jxlc', bytes: box('jxlc', Buffer.from('ff0a7f00884b', 'hex')) },
+  ];
+  const { before, element, behind } = await signedParts(boxes, 2, (store) => store, 'each');
+  const { state, summary } = await verdict('a.jxl', before, element, behind);
+  assert.deepEqual([state, summary.split('.')[0]], ['valid', 'Unchanged since signing']);
+  assert.equal((await verdict('a.jxl', before, element, behind, box('jbrd', Buffer.alloc(9)))).summary, NOT_THERE);
+});
+
+test('a picture in GIF with hashes of its blocks is unchanged, and invalid with another block', async () => {
+  const blocks = [
+    named('GIF89a', '474946383961'),
+    named('LSD', '01000100800000000000ffffff'),
+    named('2C', '2c000000000100010000'),
+    named('TBID', '0202440100'),
+    named('3B', '3b'),
+  ];
+  const wrap = (store: Buffer) => {
+    const parts = Array.from({ length: Math.ceil(store.length / 255) }, (_, at) =>
+      store.subarray(at * 255, at * 255 + 255),
+    );
+    const subBlocks = parts.flatMap((part) => [Buffer.from([part.length]), part]);
+    return Buffer.concat([Buffer.from('\x21\xff\x0bC2PA_GIF\x01\0\0', 'latin1'), ...subBlocks, Buffer.alloc(1)]);
+  };
+  const { before, element, behind } = await signedParts(blocks, 2, wrap, 'each');
+  const { state, summary } = await verdict('a.gif', before, element, behind);
+  assert.deepEqual([state, summary.split('.')[0]], ['valid', 'Unchanged since signing']);
+  for (const more of ['21fe024142003b', '00'])
+    assert.equal((await verdict('a.gif', before, element, behind, Buffer.from(more, 'hex'))).state, 'invalid');
+});
+
+test('a picture whose list has more parts than there are is invalid', async () => {
+  for (const [name, parts] of [
+    ['a.png', partsOfPng(readFileSync(join(folder, 'a.png')))],
+    ['a.jpg', partsOfJpeg(readFileSync(join(folder, 'a.jpg')))],
+  ] as const) {
+    const more = [...parts, { name: 'IEND', bytes: Buffer.alloc(9) }];
+    const { before, element, behind } = await signedParts(more, FORMATS[name].before, FORMATS[name].wrap, 'each');
+    assert.equal((await verdict(name, before, element, behind.subarray(0, -9))).state, 'invalid');
+  }
+});
+
+test('of a picture with a part whose hash does not count it is said that not all is covered', async () => {
+  const parts = partsOfPng(readFileSync(join(folder, 'a.png')));
+  const excluded = parts.map(({ name }) => name === 'IDAT');
+  const { before, element, behind } = await signedParts(parts, 2, FORMATS['a.png'].wrap, 'each', excluded);
+  const { state, summary } = await verdict('a.png', before, element, behind);
+  assert.equal(state, 'valid');
+  assert.match(
+    summary,
+    /^Unchanged since signing as far as the signature covers it: it leaves out parts of the media\./,
+  );
+});

@@ -54,7 +54,7 @@ export async function coverageOf(
     for (let isFound = false; !isFound; ) {
       const { value: end, done } = await boundaries.next();
       count += 1;
-      if (done === true || count > MAX_BOUNDARIES) return 'unknown';
+      if (done === true || end > source.sizeBytes || count > MAX_BOUNDARIES) return 'unknown';
       if (end <= at) continue;
       for (; at < end; at += PIECE_BYTES)
         digest.update(await readRange(source, at, Math.min(PIECE_BYTES, end - at), signal));
