@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { crc32 } from 'node:zlib';
 import type { Verification } from '#contract/verification.ts';
+import type { HardBinding } from '#formats/hard-binding.ts';
 import { makeManifest } from '../support/manifests/make-manifest.ts';
 import { makeMedia } from '../support/media/make-media.ts';
 import { box, u32 } from '../support/media/movie-bytes.ts';
@@ -87,6 +88,7 @@ async function signedParts(
   wrap: (store: Buffer) => Buffer,
   form: 'each' | 'all',
   excluded: readonly boolean[] = [],
+  others: readonly HardBinding[] = [],
 ) {
   const [before, behind] = [parts.slice(0, countBefore), parts.slice(countBefore)];
   const grouped = (group: Part[]) =>
@@ -95,7 +97,11 @@ async function signedParts(
       : group.map((part) => ({ ...hashOf([part]), excluded: excluded[parts.indexOf(part)] === true }));
   const own = { names: ['C2PA'], alg: 'sha256', hash: [0], pad: [] };
   const data = { alg: 'sha256', boxes: [...grouped(before), own, ...grouped(behind)] };
-  const element = wrap(Buffer.from(await makeManifest({ label: 'c2pa.hash.boxes', data } as never)));
+  const element = wrap(
+    Buffer.from(
+      await makeManifest({ label: 'c2pa.hash.boxes', data } as never, undefined, undefined, undefined, others),
+    ),
+  );
   const bytesOf = (group: Part[]) => Buffer.concat(group.map(({ bytes }) => bytes));
   return { before: bytesOf(before), element, behind: bytesOf(behind) };
 }
@@ -193,4 +199,31 @@ test('of a picture with a part whose hash does not count it is said that not all
     summary,
     /^Unchanged since signing as far as the signature covers it: it leaves out parts of the media\./,
   );
+});
+
+test('of a picture with others behind it, which hashes of their own bind, it is said that not all is covered', async () => {
+  const picture = readFileSync(join(folder, 'a.jpg'));
+  const hash = [...createHash('sha256').update(picture).digest()];
+  const part = { label: 'c2pa.hash.data.part', data: { alg: 'sha256', name: 'second', hash, pad: [] } };
+  const parts = ['c2pa.hash.boxes', part.label].map((label, index) => ({
+    location: { byteOffset: index * picture.length, length: picture.length },
+    hashAssertion: { url: `self#jumbf=c2pa.assertions/${label}`, hash },
+  }));
+  const others = [part, { label: 'c2pa.hash.multi-asset', data: { parts } }] as unknown as HardBinding[];
+  const { before, element, behind } = await signedParts(
+    partsOfJpeg(picture),
+    1,
+    FORMATS['a.jpg'].wrap,
+    'each',
+    [],
+    others,
+  );
+  for (const second of [picture, Buffer.from('anything')]) {
+    const { state, summary } = await verdict('a.jpg', before, element, behind, second);
+    assert.equal(state, 'valid');
+    assert.match(
+      summary,
+      /^Unchanged since signing as far as the signature covers it: it leaves out parts of the media\./,
+    );
+  }
 });

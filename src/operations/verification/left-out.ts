@@ -38,7 +38,12 @@ type ByteExclusion = z.infer<typeof byteRanges>[number];
 
 /** The binding of a manifest to its file: the byte ranges or the boxes that its hash leaves out, or the parts that are hashed. */
 type Binding =
-  | { readonly by: 'parts'; readonly parts: z.infer<typeof hashedParts>['boxes'] }
+  | {
+      readonly by: 'parts';
+      readonly parts: z.infer<typeof hashedParts>['boxes'];
+      /** True where further hashes, which are not compared, bind other files behind the first one. */
+      readonly isOfFirst: boolean;
+    }
   | { readonly by: 'ranges'; readonly exclusions: readonly ByteExclusion[] }
   | {
       readonly by: 'boxes';
@@ -46,13 +51,17 @@ type Binding =
       readonly merkle?: unknown[] | null | undefined;
     };
 
+/** Labels of hashes of files that stand behind the first one in the same file (C2PA 2.3, multi-asset hash). */
+const OF_FURTHER_FILES = /^c2pa\.hash\.(?:multi-asset|\w+\.part)(?:__\d+)?$/;
+
 /**
  * Returns the binding of the manifest of a label, by default the last one of the store; that of an update stands in the manifest that
  * it updates. Null where it cannot be read here, or is none that leaves out ranges or boxes, or hashes parts.
  */
 export function bindingOf(store: Uint8Array, label?: string): Binding | null {
   const assertions = onlyChild(updatedManifest(store, label), 'c2pa.assertions')?.children ?? [];
-  const [binding, ...others] = assertions.filter(({ label }) => /^c2pa\.hash\.(?!multi-asset)/.test(label));
+  const bindings = assertions.filter(({ label }) => label.startsWith('c2pa.hash.'));
+  const [binding, ...others] = bindings.filter(({ label }) => !OF_FURTHER_FILES.test(label));
   if (binding === undefined || others.length > 0) return null;
   const content = decodeCbor(onlyCbor(binding));
   if (binding.label === 'c2pa.hash.data') {
@@ -61,7 +70,7 @@ export function bindingOf(store: Uint8Array, label?: string): Binding | null {
   }
   if (binding.label === 'c2pa.hash.boxes') {
     const { data } = hashedParts.safeParse(content);
-    return data === undefined ? null : { by: 'parts', parts: data.boxes };
+    return data === undefined ? null : { by: 'parts', parts: data.boxes, isOfFirst: bindings.length > 1 };
   }
   if (!binding.label.startsWith('c2pa.hash.bmff')) return null;
   const { data } = bmffHash.safeParse(content);
@@ -139,7 +148,7 @@ export async function findLeftOut(file: AcceptedFile, signal: AbortSignal): Prom
   const problem = await problemOf(binding, file, signal);
   if (problem !== null) return { code: mismatchOf(binding), kind: 'failure', explanation: problem };
   const extra =
-    binding?.by === 'parts' ? await findUnhashed(binding.parts, file, signal) : findExtra(binding, picture ?? layout);
+    binding?.by === 'parts' ? await findUnhashed(binding, file, signal) : findExtra(binding, picture ?? layout);
   return extra ?? (await findNamedFiles(file, signal));
 }
 
@@ -148,13 +157,13 @@ const UNHASHED = 'assertion.boxesHash.additionalExclusionsPresent';
 
 /** Returns what to say of a picture of which not all parts are hashed; null where all are. */
 async function findUnhashed(
-  parts: z.infer<typeof hashedParts>['boxes'],
+  { parts, isOfFirst }: Binding & { readonly by: 'parts' },
   { source, mediaType, picture, isSidecar }: AcceptedFile,
   signal: AbortSignal,
 ): Promise<LeftOut | null> {
   const coverage = await coverageOf(parts, { source, mediaType, element: picture?.elements[0] }, signal);
   if (coverage === 'whole') return null;
-  if (coverage === 'begun') return { code: 'assertion.boxesHash.unknownBox', kind: 'failure' };
+  if (coverage === 'begun' && !isOfFirst) return { code: 'assertion.boxesHash.unknownBox', kind: 'failure' };
   const kind = isSidecar ? 'failure' : 'informational';
   return { code: UNHASHED, kind };
 }
