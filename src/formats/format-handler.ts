@@ -37,10 +37,10 @@ export interface FormatHandler<Layout extends MediaLayout = MediaLayout> {
    */
   readLayout(source: ByteSource, signal: AbortSignal): Promise<Layout>;
   /**
-   * Reads a still picture of the format, which cannot be signed, as far as verification needs it. Returns null for any other file, and
-   * throws as `readLayout` does. Absent where the format has no still pictures.
+   * Reads a file that `readLayout` refuses because it cannot be signed, as far as verification needs it. Returns null where it is none
+   * of the format, and throws as `readLayout` does. Absent where all that can be read can be signed.
    */
-  readPicture?(source: ByteSource, signal: AbortSignal): Promise<ReadableLayout | null>;
+  readUnsignable?(source: ByteSource, signal: AbortSignal): Promise<ReadableLayout | null>;
   /** Returns a hard binding of the size that the plan's `binding` has for this layout: it is measured. */
   placeholderBinding(layout: Layout): HardBinding;
   /**

@@ -66,7 +66,7 @@ export function formatUnknown(name: string, head: Uint8Array, operation: 'sign' 
   return new AppError('FORMAT_UNKNOWN', { name, startsLike, containers: SIGNABLE_CONTAINERS, operation });
 }
 
-/** Reads the layout of a file that is verified, which may be a still picture. Throws what `FormatHandler.readLayout` throws. */
+/** Reads the layout of a file that is verified, whether it can be signed or not. Throws what `FormatHandler.readLayout` throws. */
 export async function readVerifiableLayout(
   format: FormatHandler,
   source: ByteSource,
@@ -76,9 +76,9 @@ export async function readVerifiableLayout(
     return await format.readLayout(source, signal);
   } catch (error) {
     if (!(error instanceof AppError) || isInputError(error.reason)) throw error;
-    const picture = await format.readPicture?.(source, signal);
-    if (picture === undefined || picture === null) throw error;
-    return picture;
+    const layout = await format.readUnsignable?.(source, signal);
+    if (layout === undefined || layout === null) throw error;
+    return layout;
   }
 }
 
@@ -98,7 +98,7 @@ export async function readSignableFile(source: ByteSource, signal: AbortSignal):
   return { source, format, layout: await format.readLayout(source, signal) };
 }
 
-/** Does the same for a file that is only verified, which may be a still picture. */
+/** Does the same for a file that is only verified, whether it can be signed or not. */
 export async function readVerifiableFile(
   source: ByteSource,
   signal: AbortSignal,

@@ -91,7 +91,7 @@ export async function readLayout(source: ByteSource, signal: AbortSignal): Promi
  * Reads a still picture (HEIF and AVIF, ISO/IEC 23008-12), which is items of metadata without a movie. Returns null for anything else.
  * Throws as `readLayout` does.
  */
-export async function readPicture(source: ByteSource, signal: AbortSignal): Promise<ReadableLayout | null> {
+export async function readUnsignable(source: ByteSource, signal: AbortSignal): Promise<ReadableLayout | null> {
   const structure = await readStructure(source, signal, 'picture');
   return structure && { ...structure, mediaType: pictureTypeOf(majorBrandOf(source.name, structure.fileType)) };
 }
