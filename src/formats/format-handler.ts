@@ -36,6 +36,11 @@ export interface FormatHandler<Layout extends MediaLayout = MediaLayout> {
    * Reads what planning needs: headers and tables, never media. Throws an AppError for a file that cannot be signed.
    */
   readLayout(source: ByteSource, signal: AbortSignal): Promise<Layout>;
+  /**
+   * Reads a file that `readLayout` refuses because it cannot be signed, as far as verification needs it. Returns null where it is none
+   * of the format, and throws as `readLayout` does. Absent where all that can be read can be signed.
+   */
+  readUnsignable?(source: ByteSource, signal: AbortSignal): Promise<ReadableLayout | null>;
   /** Returns a hard binding of the size that the plan's `binding` has for this layout: it is measured. */
   placeholderBinding(layout: Layout): HardBinding;
   /**
@@ -117,3 +122,6 @@ export interface MediaLayout {
   /** Warnings for the result of the input. */
   readonly warnings?: readonly Warning[];
 }
+
+/** The part of a layout that verification needs. */
+export type ReadableLayout = Omit<MediaLayout, 'extensions' | 'hasVideo'>;

@@ -1,6 +1,13 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
-import { type FormatHandler, HEAD_SIZE_BYTES, LONG_HEAD_SIZE_BYTES, type MediaLayout } from './format-handler.ts';
+import { isInputError } from '#errors/catalogue.ts';
+import {
+  type FormatHandler,
+  HEAD_SIZE_BYTES,
+  LONG_HEAD_SIZE_BYTES,
+  type MediaLayout,
+  type ReadableLayout,
+} from './format-handler.ts';
 import { id3 } from './id3/id3.ts';
 import { isobmff } from './isobmff/isobmff.ts';
 import { riff } from './riff/riff.ts';
@@ -59,6 +66,22 @@ export function formatUnknown(name: string, head: Uint8Array, operation: 'sign' 
   return new AppError('FORMAT_UNKNOWN', { name, startsLike, containers: SIGNABLE_CONTAINERS, operation });
 }
 
+/** Reads the layout of a file that is verified, whether it can be signed or not. Throws what `FormatHandler.readLayout` throws. */
+export async function readVerifiableLayout(
+  format: FormatHandler,
+  source: ByteSource,
+  signal: AbortSignal,
+): Promise<ReadableLayout> {
+  try {
+    return await format.readLayout(source, signal);
+  } catch (error) {
+    if (!(error instanceof AppError) || isInputError(error.reason)) throw error;
+    const layout = await format.readUnsignable?.(source, signal);
+    if (layout === undefined || layout === null) throw error;
+    return layout;
+  }
+}
+
 /** A source whose format is known from its bytes, with its layout. */
 export interface SignableFile {
   readonly source: ByteSource;
@@ -71,10 +94,21 @@ export interface SignableFile {
  * `FORMAT_UNKNOWN` where no manifest can be embedded, and what `FormatHandler.readLayout` throws.
  */
 export async function readSignableFile(source: ByteSource, signal: AbortSignal): Promise<SignableFile> {
-  const format = await recogniseFormat(source, signal);
-  if (format === undefined) {
-    const head = await readRange(source, 0, Math.min(source.sizeBytes, HEAD_SIZE_BYTES), signal);
-    throw formatUnknown(source.name, head, 'sign');
-  }
+  const format = await formatOfSource(source, signal);
   return { source, format, layout: await format.readLayout(source, signal) };
+}
+
+/** Does the same for a file that is only verified, whether it can be signed or not. */
+export async function readVerifiableFile(
+  source: ByteSource,
+  signal: AbortSignal,
+): Promise<{ readonly source: ByteSource; readonly layout: ReadableLayout }> {
+  return { source, layout: await readVerifiableLayout(await formatOfSource(source, signal), source, signal) };
+}
+
+async function formatOfSource(source: ByteSource, signal: AbortSignal): Promise<FormatHandler> {
+  const format = await recogniseFormat(source, signal);
+  if (format !== undefined) return format;
+  const head = await readRange(source, 0, Math.min(source.sizeBytes, HEAD_SIZE_BYTES), signal);
+  throw formatUnknown(source.name, head, 'sign');
 }

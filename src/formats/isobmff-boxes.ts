@@ -34,7 +34,6 @@ export {
   trackRunOf,
   wholeRunOf,
 } from './isobmff/fragment-boxes.ts';
-export { parseTrack, type Track } from './isobmff/layout.ts';
 export { type DefaultSizes, defaultSizesOf, type MediaRange, samplesPerChunk } from './isobmff/media-boxes.ts';
 export { MAX_MERKLE_BOX_BYTES, type MerkleBox, readMerkleBox } from './isobmff/merkle-box.ts';
 export {
@@ -45,3 +44,4 @@ export {
 } from './isobmff/stray-samples.ts';
 export { isSearchedType } from './isobmff/table-places.ts';
 export { editStartOf, fieldBehindTimes, handlerTypeIn } from './isobmff/track-boxes.ts';
+export { parseTrack, type Track } from './isobmff/track-kinds.ts';

@@ -22,13 +22,14 @@ const FINDERS: Readonly<Record<string, (read: Read) => Promise<PictureManifest |
   'image/gif': findInGif,
   'image/webp': findInWebp,
   'image/tiff': findInTiff,
+  'image/jxl': findInJpegXl,
 };
 
 /** Segments, chunks, blocks or pages that are walked over on the way to a manifest. */
 const MAX_STEPS = 1_000_000;
 
 /**
- * Finds the manifest of a picture in JPEG, PNG, GIF, WebP or TIFF (C2PA 2.2 §A.3). Returns null for other formats, and one without
+ * Finds the manifest of a picture in JPEG, PNG, GIF, WebP, TIFF or JPEG XL (C2PA 2.2 §A.3). Returns null for other formats, and one without
  * parts where there is none.
  */
 export async function findPictureManifest(
@@ -180,6 +181,26 @@ function unwrapGif(bytes: Buffer): Buffer {
     at += 1 + sizeBytes;
   }
   return bytes.subarray(0, length);
+}
+
+/** Bytes of a box up to the label of its description: two headers, a type and a toggle. */
+const LABEL_OFFSET = 33;
+const STORE_LABEL = 'c2pa\0';
+
+/** Finds the box, which is the store itself. */
+async function findInJpegXl(read: Read): Promise<PictureManifest | null> {
+  let at = 0;
+  for (let step = 0; step < MAX_STEPS; step += 1) {
+    const header = await read(at, 8);
+    const length = header?.readUInt32BE(0) ?? 0;
+    // One without a size, or with one of 64 bits, holds no manifest that is read here.
+    if (header === null || length < header.length) return null;
+    const isJumbf = header.toString('latin1', 4) === 'jumb';
+    const label = isJumbf ? await read(at + LABEL_OFFSET, STORE_LABEL.length) : null;
+    if (label?.toString('latin1') === STORE_LABEL) return manifestAt(at, length, (bytes) => bytes);
+    at += length;
+  }
+  return null;
 }
 
 const C2PA_TAG = 52545;

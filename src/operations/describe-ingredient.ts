@@ -1,7 +1,8 @@
 import { type ByteSource, openedPathOf, readRange } from '#bytes/byte-source.ts';
 import { pinnedCopyOf } from '#bytes/local-copies.ts';
 import { type Warning, warning } from '#errors/warning.ts';
-import { HEAD_SIZE_BYTES, type MediaLayout } from '#formats/format-handler.ts';
+import { HEAD_SIZE_BYTES, type MediaLayout, type ReadableLayout } from '#formats/format-handler.ts';
+import { formatOf } from '#formats/formats.ts';
 import { findPictureManifest } from '#formats/picture-manifest.ts';
 import type { OpeningContext } from '#inputs/input-opener.ts';
 import { fileIngredient, type IngredientSource } from '#provenance/manifest-request.ts';
@@ -15,7 +16,7 @@ type FileIngredient = IngredientSource & { readonly kind: 'file' };
 /** A source, and what its bytes tell about it as an ingredient. */
 export interface DescribedFile {
   readonly source: ByteSource;
-  readonly layout: Omit<MediaLayout, 'extensions' | 'hasVideo'>;
+  readonly layout: ReadableLayout;
 }
 
 /** An ingredient before its role is known, with warnings. */
@@ -61,7 +62,8 @@ export async function describeUnknown(
 ): Promise<IngredientSource> {
   const pinned = await pinnedCopyOf(source, scratch, signal);
   const head = await readRange(pinned, 0, Math.min(pinned.sizeBytes, HEAD_SIZE_BYTES), signal);
-  const mediaType = stillMediaType(head) ?? source.claimedMediaType ?? 'application/octet-stream';
+  const mediaType =
+    stillMediaType(head) ?? formatOf(head)?.mediaType ?? source.claimedMediaType ?? 'application/octet-stream';
   const picture = await findPictureManifest(pinned, mediaType, signal);
   const judge = judgeOf({ source: pinned, path: openedPathOf(pinned), mediaType, layout: null, picture });
   return { ...fileIngredient(pinned, { title: source.name, mediaType }), judge };

@@ -5,7 +5,7 @@ import type { ApiParent, C2paParams } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isInputError } from '#errors/catalogue.ts';
 import { type Warning, warning } from '#errors/warning.ts';
-import { readSignableFile } from '#formats/formats.ts';
+import { readVerifiableFile } from '#formats/formats.ts';
 import type { OpeningContext } from '#inputs/input-opener.ts';
 import type { InputResolver } from '#inputs/input-resolver.ts';
 import { instanceIdOf } from '#provenance/instance-id.ts';
@@ -70,8 +70,13 @@ async function parentIngredient(
   }
   const source = await inputs.openFile(parent.source, inputIndex, context).catch(faultOf(`${field}.source`));
   context.scratch.adopt(source);
+  return await describeParent(source, context);
+}
+
+/** Returns the ingredient of an open file that a manifest is to record as a parent. */
+export async function describeParent(source: ByteSource, context: OpeningContext): Promise<UnassignedIngredient> {
   try {
-    return await describeIngredient(await readSignableFile(source, context.signal), context);
+    return await describeIngredient(await readVerifiableFile(source, context.signal), context);
   } catch (error) {
     // A source that could not be fetched or stored may be available later, so its chain must not be dropped.
     if (!(error instanceof AppError) || isInputError(error.reason)) throw error;

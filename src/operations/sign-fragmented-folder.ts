@@ -13,6 +13,7 @@ import {
 } from '#publications/verify-as-ingredient.ts';
 import {
   assignRoles,
+  describeParent,
   type GivenOrigin,
   givenOrigin,
   type Ingredients,
@@ -78,7 +79,7 @@ export function verificationContext(
   context: InputContext,
   { fragments: reader, trust }: Pick<OperationServices, 'fragments' | 'trust'>,
 ): VerificationContext {
-  return { ...context, reader, trust: trust.current };
+  return { ...context, reader, trust: trust.current, describeParent: (source) => describeParent(source, context) };
 }
 
 /**

@@ -1,10 +1,9 @@
-import { pinnedCopyOf } from '#bytes/local-copies.ts';
+import type { ByteSource } from '#bytes/byte-source.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
-import type { SourceFolder } from '#bytes/source-folder.ts';
 import { itemAt } from '#errors/assert.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import { exceedsChainLimits } from '#provenance/chain-limits.ts';
-import { fileIngredient, type IngredientSource } from '#provenance/manifest-request.ts';
+import type { IngredientSource } from '#provenance/manifest-request.ts';
 import type { FragmentReader } from '#provenance/official-reader.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { ValidationResults } from '#provenance/validation-report.ts';
@@ -25,8 +24,16 @@ export interface VerificationContext {
   readonly reader: FragmentReader;
   /** Trust lists that the manifests are validated with. */
   readonly trust: TrustLists;
+  /** Returns the ingredient of a file, with what `verify` says of it. It stays open until the SDK has read it, by its path. */
+  describeParent(source: ByteSource): Promise<DescribedParent>;
   /** Called after each part, because a large publication takes long and writes nothing meanwhile. */
   progress(bytesDone: number, bytesTotal: number): void;
+}
+
+/** A file as an ingredient, with warnings. */
+interface DescribedParent {
+  readonly ingredient: IngredientSource;
+  readonly warnings: readonly Warning[];
 }
 
 /** A publication as the ingredient of what is made from it. */
@@ -69,8 +76,13 @@ export async function verifyAsIngredient(
     verdict.manifests.length === 0
       ? { change: null, otherwise: null }
       : await verifySource({ folder, verification, verdict, read: readings }, context.signal);
-  const [ingredient = plain, ...others] = await manifestIngredients(read, verdict, verified, context);
-  const warnings = [...verdictWarnings(title, verdict, publication.renditions), ...sourceWarnings(title, verified)];
+  const described = await manifestIngredients(read, verdict, verified, context);
+  const [ingredient = plain, ...others] = described.map((each) => each.ingredient);
+  const warnings = [
+    ...verdictWarnings(title, verdict, publication.renditions),
+    ...sourceWarnings(title, verified),
+    ...described.flatMap((each) => each.warnings),
+  ];
   return { ingredient, others, warnings, contents };
 }
 
@@ -86,15 +98,21 @@ async function manifestIngredients(
   { manifests, findings }: PublicationVerdict,
   verified: SourceVerdict,
   context: VerificationContext,
-): Promise<IngredientSource[]> {
-  const ingredients: IngredientSource[] = [];
+): Promise<DescribedParent[]> {
+  const ingredients: DescribedParent[] = [];
   const hasUnsigned = findings.some(({ kind }) => kind === 'unsigned');
   for (const [index, manifest] of manifests.entries()) {
     const carriers = manifest.renditions.map((number) => itemAt(renditions, number));
     const title = index === 0 ? folder.name : `${folder.name}: ${describePart(itemAt(carriers, 0).init)}`;
     const file = manifest.binding === null ? singleFileOf(carriers) : null;
     if (file !== null) {
-      ingredients.push(await wholeFileIngredient(folder, file, title, context));
+      const source = await folder.open(file, context.signal);
+      context.scratch.adopt(source);
+      const { ingredient, warnings } = await context.describeParent(source);
+      ingredients.push({
+        ingredient: ingredient.kind === 'reference' ? ingredient : { ...ingredient, title },
+        warnings,
+      });
       continue;
     }
     const own = findings.filter((finding) => finding.manifest === index);
@@ -105,7 +123,8 @@ async function manifestIngredients(
       ? null
       : await resultsOfEarlierManifest(manifest, own, parts, signal);
     const validationResults = results === null ? null : withVerdict(results, manifestStore, verified);
-    ingredients.push({ kind: 'manifest-store', title, mediaType: MEDIA_TYPE, manifestStore, validationResults });
+    const described = { title, mediaType: MEDIA_TYPE, manifestStore, validationResults };
+    ingredients.push({ ingredient: { kind: 'manifest-store', ...described }, warnings: [] });
   }
   return ingredients;
 }
@@ -121,19 +140,4 @@ function withVerdict(
       ? results
       : withIncomplete(results, `"${otherwise.playlist}", line ${otherwise.line}: ${otherwise.problem}`);
   return change !== null && readPresentation(store) !== null ? withChangedPresentation(played, change) : played;
-}
-
-/**
- * Makes an ingredient of a file that the SDK reads later, by its path: it stays open as long as the scratch space, is copied
- * there when the file system would not show its changes, and is compared with what was opened once the SDK has read it.
- */
-async function wholeFileIngredient(
-  folder: SourceFolder,
-  file: string,
-  title: string,
-  { scratch, signal }: VerificationContext,
-): Promise<IngredientSource> {
-  const source = await folder.open(file, signal);
-  scratch.adopt(source);
-  return fileIngredient(await pinnedCopyOf(source, scratch, signal), { title, mediaType: MEDIA_TYPE });
 }

@@ -3,15 +3,20 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
+import type { ApiInputRef } from '#contract/request.ts';
 import { InputResolver } from '#inputs/input-resolver.ts';
 import { localFileOpener } from '#inputs/local/local-file.ts';
-import type { InputContext, OperationServices } from '#operations/operation.ts';
-import { signAudio, signVideo } from '#operations/registry.ts';
+import { localFolderOpener } from '#inputs/local/local-folder.ts';
+import type { InputContext, InputOutcome, Operation, OperationServices } from '#operations/operation.ts';
+import { signAudio, signFragmented, signVideo } from '#operations/registry.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
 import { createFragmentReader } from '#provenance/official-reader.ts';
 import { NO_TRUST_LISTS } from '#provenance/trust-lists.ts';
 import { readManifest } from '../support/manifests/read-manifest.ts';
 import { testAuthor } from '../support/manifests/sign-wav.ts';
+import { makeMedia } from '../support/media/make-media.ts';
+import { writeFiles } from '../support/publications/make-folder.ts';
+import { topBoxesOf } from '../support/publications/signed-publication.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { withHeaders } from '../support/verification/file-forgeries.ts';
 import { makeSigned, verdictOn } from '../support/verification/forged-files.ts';
@@ -21,6 +26,7 @@ import { signBySdk } from '../support/verification/signed-updates.ts';
 // A source is signed again with what `verify` says of it: the readers alone do not see all that is wrong.
 
 const folder = temporaryFolder();
+const anywhere = { roots: undefined, protectedPaths: [] };
 let count = 0;
 
 /** Signs a file again, perhaps as made from another one. Returns what the manifest says of its parent. */
@@ -29,11 +35,51 @@ async function parentIn(
   bytes: Uint8Array,
   given?: { readonly name: string; readonly bytes: Uint8Array },
 ) {
-  const home = join(folder, `case-${count++}`);
-  const [output, dataDir, path] = [join(home, 'output'), join(home, 'data'), join(home, name)];
-  mkdirSync(dataDir, { recursive: true });
-  writeFileSync(path, bytes);
+  const home = writeFiles(join(folder, `case-${count++}`), { [name]: bytes });
   if (given !== undefined) writeFileSync(join(home, given.name), given.bytes);
+  const parent = given && { type: 'file', source: { type: 'local_file_path', path: join(home, given.name) } };
+  const params = parent && { parent, all_actions_included: true };
+  const input = { type: 'local_file_path', path: join(home, name) } as const;
+  return await parentBy(name.endsWith('.wav') ? signAudio : signVideo, input, params);
+}
+
+/** Signs a publication again whose only file was signed as one. Returns what the manifest says of its parent. */
+async function parentOfPublication(bytes: Uint8Array) {
+  const path = writeFiles(join(folder, `case-${count++}`, 'show'), {
+    'film.mp4': bytes,
+    'film.m3u8': playlistOf(bytes),
+  });
+  const params = { playlist_pattern: '*.m3u8', init_pattern: '*.mp4', frag_pattern: '*.mp4' };
+  return await parentBy(signFragmented, { type: 'local_folder_path', path }, params);
+}
+
+/** Returns a playlist of a movie with one fragment, which lasts a second. */
+function playlistOf(file: Uint8Array): string {
+  const parts: Record<'init' | 'fragment', number> = { init: 0, fragment: 0 };
+  for (const { type, bytes } of topBoxesOf(file)) {
+    if (type === 'mfra') break;
+    parts[parts.fragment > 0 || type === 'moof' ? 'fragment' : 'init'] += bytes.length;
+  }
+  return [
+    '#EXTM3U',
+    '#EXT-X-VERSION:7',
+    '#EXT-X-TARGETDURATION:1',
+    `#EXT-X-MAP:URI="film.mp4",BYTERANGE="${parts.init}@0"`,
+    '#EXTINF:1,',
+    `#EXT-X-BYTERANGE:${parts.fragment}@${parts.init}`,
+    'film.mp4',
+    '#EXT-X-ENDLIST\n',
+  ].join('\n');
+}
+
+async function parentBy(
+  operation: Operation<InputOutcome>,
+  input: ApiInputRef & { readonly path: string },
+  params: unknown,
+) {
+  const home = join(input.path, '..');
+  const [output, dataDir] = [join(home, 'output'), join(home, 'data')];
+  mkdirSync(dataDir, { recursive: true });
   const key = { jobId: 'job', inputIndex: 0, attempt: 1 };
   const context: InputContext = {
     signal: new AbortController().signal,
@@ -46,7 +92,10 @@ async function parentIn(
     awaitSignature: (sign) => sign(),
   };
   const services: Omit<OperationServices, 'assets'> = {
-    inputs: new InputResolver({ local_file_path: localFileOpener({ roots: undefined, protectedPaths: [] }) }),
+    inputs: new InputResolver(
+      { local_file_path: localFileOpener(anywhere) },
+      { local_folder_path: localFolderOpener(anywhere, { maxFiles: 10, maxBytes: 2 ** 30, maxDepth: 1 }) },
+    ),
     outputs: new LocalSink({ baseDir: output, dataDir }),
     author: testAuthor(),
     manifestDefaults: { actions: [] },
@@ -55,14 +104,11 @@ async function parentIn(
     fragmentChecks: null,
     trust: { current: NO_TRUST_LISTS },
   };
-  const input = { type: 'local_file_path', path } as const;
-  const parent = given && { type: 'file', source: { type: 'local_file_path', path: join(home, given.name) } };
-  const params = parent && { parent, all_actions_included: true };
-  const operation = name.endsWith('.wav') ? signAudio : signVideo;
   const work = { ...key, identity: 'default', operation: operation.name, input, output: null, params };
   const { outputPath, warnings } = await operation.run(work as never, context, services as OperationServices);
-  const mediaType = name.endsWith('.wav') ? 'audio/wav' : 'video/mp4';
-  const { allActionsIncluded, ingredients } = await readManifest(readFileSync(outputPath), mediaType);
+  const signed = operation === signFragmented ? join(outputPath, 'film/init.mp4') : outputPath;
+  const mediaType = signed.endsWith('.wav') ? 'audio/wav' : 'video/mp4';
+  const { allActionsIncluded, ingredients } = await readManifest(readFileSync(signed), mediaType);
   const [ingredient] = ingredients;
   const failures = ingredient?.validation_results?.activeManifest.failure.map(({ code }) => code) ?? [];
   return {
@@ -78,6 +124,14 @@ const padded = (store: Buffer): Buffer =>
     pad.write('other bytes', 100);
     headers.set('pad', pad);
   });
+
+/** Returns a movie with other bytes in its file type. */
+function withLargeFileType(bytes: Buffer): Buffer {
+  const sizeBytes = bytes.readUInt32BE(0);
+  const box = Buffer.concat([bytes.subarray(0, sizeBytes), Buffer.alloc(8000, 'other bytes')]);
+  box.writeUInt32BE(box.length);
+  return Buffer.concat([box, bytes.subarray(sizeBytes)]);
+}
 
 describe('a parent that verify does not call valid is recorded with what it says, and the history is not complete', () => {
   for (const [name, code] of [
@@ -95,11 +149,42 @@ describe('a parent that verify does not call valid is recorded with what it says
     });
   }
 
+  test('with other bytes in the only file of a publication', async () => {
+    const { bytes, store } = await makeSigned('fragmented.mp4', folder);
+    // Nobody compares what the playlists play of it.
+    const honest = { allActionsIncluded: false, failures: [], warnings: ['PUBLICATION_NOT_VERIFIED'] };
+    assert.deepEqual(await parentOfPublication(bytes), honest);
+    const at = bytes.indexOf(store);
+    const others = {
+      padding: Buffer.concat([bytes.subarray(0, at), padded(store), bytes.subarray(at + store.length)]),
+      'file type': withLargeFileType(bytes),
+    };
+    for (const [what, forged] of Object.entries(others)) {
+      assert.equal((await verdictOn('film.mp4', { 'film.mp4': forged }, folder)).state, 'invalid', what);
+      const { failures, ...found } = await parentOfPublication(forged);
+      assert.deepEqual(found.warnings, [...honest.warnings, 'INGREDIENT_INVALID'], what);
+      assert.equal(failures.length, 1, what);
+    }
+  });
+
   test('with a box of C2PA in which no reader finds a manifest', async () => {
     const { bytes } = await makeSigned('film.mp4', folder);
     bytes.write('nanifest', bytes.indexOf('manifest\0'), 'latin1');
     const found = await parentIn('film.mp4', bytes);
     assert.deepEqual(found, { allActionsIncluded: false, failures: [], warnings: ['INGREDIENT_UNREADABLE'] });
+  });
+
+  test('with other bytes in the file type of an AVIF that the request gives', async () => {
+    const { bytes } = await makeSigned('film.mp4', folder);
+    makeMedia(folder, ['-f', 'lavfi', '-i', 'testsrc2=s=64x48', '-frames:v', '1', 'a.avif']);
+    const picture = await signBySdk(readFileSync(join(folder, 'a.avif')), 'image/avif', 'create');
+    const honest = await parentIn('film.mp4', bytes, { name: 'a.avif', bytes: picture });
+    assert.deepEqual(honest, { allActionsIncluded: true, failures: [], warnings: [] });
+    const forged = Buffer.from(picture);
+    forged.write('jxl ', picture.indexOf('avif'));
+    const { failures, warnings } = await parentIn('film.mp4', bytes, { name: 'a.avif', bytes: forged });
+    const expected = [['assertion.bmffHash.additionalExclusionsPresent'], ['INGREDIENT_INVALID']];
+    assert.deepEqual([failures, warnings], expected);
   });
 
   test('with other bytes in the manifest of a picture that the request gives', async () => {

@@ -6,7 +6,9 @@ import type { Verification } from '#contract/verification.ts';
 import { makeMedia } from '../support/media/make-media.ts';
 import { box } from '../support/media/movie-bytes.ts';
 import { writeFiles } from '../support/publications/make-folder.ts';
+import { topBoxesOf } from '../support/publications/signed-publication.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { shortened, withHeaders } from '../support/verification/file-forgeries.ts';
 import { signBySdk } from '../support/verification/signed-updates.ts';
 import { verifyInput } from '../support/verification/verify-input.ts';
 
@@ -48,9 +50,76 @@ describe('a picture of the official SDK is valid as it was signed, and not with 
     ]);
     const signed = await signBySdk(bytes, 'image/jxl', 'create');
     assert.equal((await verdict('a.jxl', signed)).state, 'valid');
+    const store = topBoxesOf(signed).find(({ type }) => type === 'jumb')?.bytes ?? Buffer.of();
+    const [before, behind] = [
+      signed.subarray(0, signed.indexOf(store)),
+      signed.subarray(signed.indexOf(store) + store.length),
+    ];
+    const padded = withHeaders(store, (headers) => {
+      headers.set('pad', Buffer.concat([Buffer.from('other'), (headers.get('pad') as Buffer).subarray(5)]));
+    });
+    const other = box('free', Buffer.alloc(492));
+    const forged = {
+      'other bytes in the padding of its signature': [before, padded, behind],
+      'a box in the space of its manifest': [before, shortened(store, other.length), other, behind],
+      'a box in its manifest store': [before, box('jumb', shortened(store, other.length).subarray(8), other), behind],
+      'a second manifest': [before, store, behind, store],
+    };
+    for (const [what, parts] of Object.entries(forged))
+      assert.equal((await verdict('a.jxl', Buffer.concat(parts))).state, 'invalid', what);
     signed.writeUInt8(signed.readUInt8(signed.length - 1) ^ 1, signed.length - 1);
     assert.equal((await verdict('a.jxl', signed)).state, 'invalid');
   });
+});
+
+/** Returns the boxes of a signed AVIF, of which the second one is that of C2PA. */
+async function signedAvif(): Promise<{ readonly unsigned: Buffer; readonly boxes: Buffer[] }> {
+  makeMedia(folder, ['-f', 'lavfi', '-i', 'testsrc2=s=64x48', '-frames:v', '1', 'a.avif']);
+  const unsigned = readFileSync(join(folder, 'a.avif'));
+  return { unsigned, boxes: topBoxesOf(await signBySdk(unsigned, 'image/avif', 'create')).map(({ bytes }) => bytes) };
+}
+
+describe('a picture in AVIF', async () => {
+  const { unsigned, boxes } = await signedAvif();
+  const [ftyp, element, ...rest] = boxes as [Buffer, Buffer, ...Buffer[]];
+  const storeAt = 8 + 16 + 4 + 'manifest\0'.length + 8;
+  const store = element.subarray(storeAt, storeAt + element.readUInt32BE(storeAt));
+  /** Returns the box of C2PA of a size that lets all others stand where they did, filled with zeros. */
+  const elementOf = (others: readonly Buffer[], ...contents: Buffer[]) => {
+    const sizeBytes = [ftyp, element].reduce((sum, each) => sum + each.length, 0) - Buffer.concat(others).length;
+    const content = Buffer.concat([element.subarray(8, storeAt), ...contents, Buffer.alloc(element.length)]);
+    return box('uuid', content.subarray(0, sizeBytes - 8));
+  };
+  const short = shortened(store, 9000);
+  const text = Buffer.from('other bytes');
+
+  test('has no manifest as it was made, and is valid as it was signed', async () => {
+    assert.equal((await verdict('a.avif', unsigned)).state, 'none');
+    for (const each of [element, elementOf([ftyp], short)]) {
+      const { state, summary } = await verdict('a.avif', Buffer.concat([ftyp, each, ...rest]));
+      assert.deepEqual([state, summary.split('.')[0]], ['valid', 'Unchanged since signing']);
+    }
+  });
+
+  const padded = withHeaders(store, (headers) => {
+    headers.set('pad', Buffer.concat([text, (headers.get('pad') as Buffer).subarray(text.length)]));
+  });
+  const large = box('ftyp', ftyp.subarray(8), Buffer.alloc(8000, text));
+  const second = box('ftyp', ftyp.subarray(8));
+  const forgeries: Readonly<Record<string, readonly Buffer[]>> = {
+    'other bytes behind its manifest': [ftyp, elementOf([ftyp], short, text), ...rest],
+    'other bytes in the padding of its signature': [ftyp, elementOf([ftyp], padded), ...rest],
+    'other bytes in its file type': [large, elementOf([large], short), ...rest],
+    'another file type': [ftyp, elementOf([ftyp, second], short), second, ...rest],
+    'the brand of another container': [box('ftyp', Buffer.from('jxl '), ftyp.subarray(12)), element, ...rest],
+    'an index of fragments that holds something else': [ftyp, element, ...rest, box('mfra', box('free', text))],
+    'a box of C2PA without a manifest': [ftyp, element, ...rest, box('uuid', element.subarray(8, storeAt))],
+  };
+  for (const [what, forged] of Object.entries(forgeries)) {
+    test(`is invalid with ${what}`, async () => {
+      assert.equal((await verdict('a.avif', Buffer.concat(forged))).state, 'invalid');
+    });
+  }
 });
 
 test('a picture with two manifests is invalid', async () => {

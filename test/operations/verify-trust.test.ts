@@ -124,6 +124,7 @@ describe('the signer of a publication', async () => {
       reader: createFragmentReader(),
       trust: store.current,
       progress: () => undefined,
+      describeParent: () => assert.fail('its parts lie in several files'),
     };
     const { ingredient } = await verifyAsIngredient({ folder: publication, publication: read, inits }, context);
     assert(ingredient.kind === 'manifest-store');

@@ -2,10 +2,12 @@ import assert from 'node:assert/strict';
 import { readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import type { ByteSource } from '#bytes/byte-source.ts';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { c2paUuidBox } from '#formats/isobmff-boxes.ts';
 import { openLocalFile } from '#inputs/local/local-file.ts';
+import { describeParent } from '#operations/ingredients.ts';
 import { createFragmentReader } from '#provenance/official-reader.ts';
 import { NO_TRUST_LISTS } from '#provenance/trust-lists.ts';
 import type { InitLayout } from '#publications/fragments/init-layout.ts';
@@ -42,7 +44,14 @@ async function ingredientOf(t: TestContext, { pinned }: { readonly pinned: boole
   };
   const inits = [{ manifest: { offset: 0, length: initLength } } as InitLayout];
   const read = { folder, publication: { renditions: [{ init, fragments: [fragment] }] }, inits };
-  const context = { signal, scratch, reader: createFragmentReader(), trust: NO_TRUST_LISTS, progress: () => undefined };
+  const context = {
+    signal,
+    scratch,
+    reader: createFragmentReader(),
+    trust: NO_TRUST_LISTS,
+    progress: () => undefined,
+    describeParent: (source: ByteSource) => describeParent(source, { signal, scratch }),
+  };
   const { ingredient } = await verifyAsIngredient(read, context);
   assert(ingredient.kind === 'file');
   return { ingredient, path };

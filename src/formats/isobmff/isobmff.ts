@@ -5,7 +5,7 @@ import type { EmbeddingPlan, HardBinding } from '../hard-binding.ts';
 import { BMFF_EXCLUSIONS, BMFF_HASH_ALGORITHM, bmffHash, exclusion, offsetMark } from './bmff-hash.ts';
 import { BOX_HEADER_SIZE_BYTES, c2paUuidBoxHead, isC2paBox, makeBoxHeader, type TopLevelBox } from './boxes.ts';
 import { isExcludedType } from './excluded-boxes.ts';
-import { type IsobmffLayout, readLayout } from './layout.ts';
+import { type IsobmffLayout, readLayout, readUnsignable } from './layout.ts';
 import { type Edit, moveOffsets, type Replacement, resized } from './move-offsets.ts';
 
 /**
@@ -109,6 +109,7 @@ export const isobmff: FormatHandler<IsobmffLayout> = {
   },
 
   readLayout,
+  readUnsignable,
 
   placeholderBinding({ boxes }) {
     const mdat = merkleBoundBox(boxes);

@@ -1,7 +1,7 @@
 import { type ByteSource, ReadWindow } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type Warning, warning } from '#errors/warning.ts';
-import type { ByteRange, MediaLayout } from '../format-handler.ts';
+import type { ByteRange, MediaLayout, ReadableLayout } from '../format-handler.ts';
 import {
   BOX_HEADER_SIZE_BYTES,
   BOX_ID_SIZE_BYTES,
@@ -37,7 +37,7 @@ import {
 } from './stored-offsets.ts';
 import { findStrayTable, misplacedIn, misusedBoxes, strayIndexes } from './stray-boxes.ts';
 import { isSearchedType, type StrayTable, strayTableIn } from './table-places.ts';
-import { fieldBehindTimes, handlerTypeIn } from './track-boxes.ts';
+import { kindOf, parseTrack, pictureTypeOf, type Track, type TrackKinds, trackKindsOf } from './track-kinds.ts';
 
 /** Size of one read of headers: it covers many small fragments, or the `moof` box of a large one. */
 const WINDOW_SIZE_BYTES = 256 * 1024;
@@ -82,6 +82,29 @@ interface FileType {
  * the box and its offset.
  */
 export async function readLayout(source: ByteSource, signal: AbortSignal): Promise<IsobmffLayout> {
+  const { trackKinds, ...structure } = (await readStructure(source, signal, 'movie')) as Structure;
+  const kind = kindOf(majorBrandOf(source.name, structure.fileType), trackKinds);
+  return { ...structure, ...kind, hasVideo: trackKinds.hasVideo };
+}
+
+/**
+ * Reads a still picture (HEIF and AVIF, ISO/IEC 23008-12), which is items of metadata without a movie. Returns null for anything else.
+ * Throws as `readLayout` does.
+ */
+export async function readUnsignable(source: ByteSource, signal: AbortSignal): Promise<ReadableLayout | null> {
+  const structure = await readStructure(source, signal, 'picture');
+  return structure && { ...structure, mediaType: pictureTypeOf(majorBrandOf(source.name, structure.fileType)) };
+}
+
+/** A layout apart from what depends on the kinds of tracks. */
+type Structure = Omit<IsobmffLayout, 'mediaType' | 'extensions' | 'hasVideo'> & { readonly trackKinds: TrackKinds };
+
+/** Reads a movie, or a still picture. */
+async function readStructure(
+  source: ByteSource,
+  signal: AbortSignal,
+  kind: 'movie' | 'picture',
+): Promise<Structure | null> {
   const { name, sizeBytes } = source;
   const window = new ReadWindow(source, signal, WINDOW_SIZE_BYTES);
   const offsets = new OffsetCollector();
@@ -104,7 +127,8 @@ export async function readLayout(source: ByteSource, signal: AbortSignal): Promi
       strayTable ??= stray;
     })();
   });
-  requireMovie(name, boxes);
+  if (kind === 'movie') requireMovie(name, boxes);
+  else if (!isPicture(boxes)) return null;
   const media = new MediaBoxes(boxes);
   for (const run of runs) media.add(run);
   const { strayTable: inMovie, ...trackKinds } = await readTables(source, window, boxes, offsets, media);
@@ -114,7 +138,7 @@ export async function readLayout(source: ByteSource, signal: AbortSignal): Promi
   const placed = boxes.filter((box) => !misplaced.includes(box));
   const indexError = await readIndexes(name, window, placed, offsets);
   for (const target of offsets.fields.flatMap(({ targets }) => targets)) media.add(target);
-  const misused = await misusedBoxes(name, window, placed);
+  const misused = await misusedBoxes(name, window, placed, kind);
   const strayMedia = [...media.others(), ...misused, ...misplaced];
   const fileType = await readFileType(name, window, boxes);
   return {
@@ -125,8 +149,7 @@ export async function readLayout(source: ByteSource, signal: AbortSignal): Promi
     fileType,
     fragmentRange: fragmentRangeOf(boxes),
     offsets,
-    ...kindOf(majorBrandOf(name, fileType), trackKinds),
-    hasVideo: trackKinds.hasVideo,
+    trackKinds,
     manifest: storeOf(c2paBoxes),
     elements: elementsOf(c2paBoxes),
     merkleBoxes,
@@ -168,6 +191,11 @@ function addRun(run: MediaRange, runs: MediaRange[]): void {
   const last = runs.at(-1);
   if (last?.end === run.start) runs.splice(-1, 1, { start: last.start, end: run.end });
   else runs.push(run);
+}
+
+function isPicture(boxes: readonly TopLevelBox[]): boolean {
+  const types = new Set(boxes.map(({ type }) => type));
+  return types.has('meta') && !types.has('moov') && !types.has('moof');
 }
 
 function requireMovie(name: string, boxes: readonly TopLevelBox[]): void {
@@ -284,115 +312,4 @@ function findXmp(boxes: readonly TopLevelBox[]): ByteRange | null {
   if (box === undefined) return null;
   const headSizeBytes = box.headerSizeBytes + BOX_ID_SIZE_BYTES;
   return { offset: box.offset + headSizeBytes, length: box.sizeBytes - headSizeBytes };
-}
-
-/** Kinds of tracks in a movie. */
-interface TrackKinds {
-  readonly hasVideo: boolean;
-  readonly hasAudio: boolean;
-}
-
-/** Properties of a track that tell its kind. */
-export interface Track {
-  readonly id: number | null;
-  /** `vide`, `soun` and others (ISO/IEC 14496-12 §8.4.3). */
-  readonly handlerType: string;
-  readonly isPicture: boolean;
-  /** Ids of the tracks with this one's chapters: their titles, or a picture for each. */
-  readonly chapterTrackIds: readonly number[];
-}
-
-type Kind = Pick<MediaLayout, 'mediaType' | 'extensions'>;
-
-const QUICKTIME: Kind = { mediaType: 'video/quicktime', extensions: ['mov', 'qt'] };
-const VIDEO: Kind = { mediaType: 'video/mp4', extensions: ['mp4', 'm4v', 'mp4v', 'f4v', 'cmfv', 'ismv'] };
-const APPLE_VIDEO: Kind = { mediaType: 'video/mp4', extensions: ['m4v', 'mp4'] };
-const AUDIO: Kind = { mediaType: 'audio/mp4', extensions: ['m4a', 'mp4', 'm4v', 'm4b', 'm4r', 'f4a', 'cmfa', 'isma'] };
-
-// C2PA readers know 3GPP files, which are a profile of MP4, by the media type of MP4 only.
-const MOBILE_VIDEO: Kind = { mediaType: 'video/mp4', extensions: ['3gp', '3gpp', 'mp4'] };
-const MOBILE_AUDIO: Kind = { mediaType: 'audio/mp4', extensions: ['3gp', '3gpp', 'mp4', 'm4a'] };
-const MOBILE_2_VIDEO: Kind = { mediaType: 'video/mp4', extensions: ['3g2', '3gp2', '3gpp2', 'mp4'] };
-const MOBILE_2_AUDIO: Kind = { mediaType: 'audio/mp4', extensions: ['3g2', '3gp2', '3gpp2', 'mp4', 'm4a'] };
-/** Types of sample entries for single pictures. */
-const PICTURE_FORMATS = new Set(['jpeg', 'png ', 'tiff', 'gif ']);
-/** Largest number of chapter tracks read; valid files have one for titles and one for pictures. */
-const MAX_CHAPTER_TRACKS = 16;
-
-/** Returns the kinds of tracks. A cover or the pictures of chapters beside audio do not count as video. */
-function trackKindsOf(tracks: readonly Track[]): TrackKinds {
-  const chapterTrackIds = new Set(tracks.flatMap((track) => track.chapterTrackIds));
-  const hasAudio = tracks.some(({ handlerType }) => handlerType === 'soun');
-  const hasVideo = tracks.some((track) => {
-    if (track.handlerType !== 'vide') return false;
-    if (track.id !== null && chapterTrackIds.has(track.id)) return false;
-    return !(hasAudio && track.isPicture);
-  });
-  return { hasVideo, hasAudio };
-}
-
-/**
- * Returns media type and extensions of a file, given its major brand (null in old QuickTime files) and its
- * kinds of tracks.
- */
-function kindOf(majorBrand: string | null, { hasVideo, hasAudio }: TrackKinds): Kind {
-  const isAudio = hasAudio && !hasVideo;
-  if (majorBrand === null || majorBrand === 'qt  ') return QUICKTIME;
-  if (/^3g2/.test(majorBrand)) return isAudio ? MOBILE_2_AUDIO : MOBILE_2_VIDEO;
-  if (/^3g/.test(majorBrand)) return isAudio ? MOBILE_AUDIO : MOBILE_VIDEO;
-  if (isAudio) return AUDIO;
-  return /^M4V/.test(majorBrand) ? APPLE_VIDEO : VIDEO;
-}
-
-/** Parses a `trak` box. Throws `BMFF_BOX_MALFORMED`, and as `Box.children` does. */
-export function parseTrack(trak: Box): Track {
-  return {
-    id: trackIdOf(trak),
-    handlerType: handlerTypeOf(trak),
-    isPicture: holdsOnePicture(trak),
-    chapterTrackIds: chapterTrackIdsOf(trak),
-  };
-}
-
-function trackIdOf(trak: Box): number | null {
-  const tkhd = trak.descendant('tkhd');
-  return tkhd === undefined ? null : fieldBehindTimes(tkhd);
-}
-
-function handlerTypeOf(trak: Box): string {
-  const hdlr = trak.descendant('mdia', 'hdlr');
-  return hdlr === undefined ? '' : handlerTypeIn(hdlr);
-}
-
-function holdsOnePicture(trak: Box): boolean {
-  const stbl = trak.descendant('mdia', 'minf', 'stbl');
-  const [entry] = stbl?.descendant('stsd')?.children(8) ?? [];
-  const stsz = stbl?.descendant('stsz');
-  if (entry === undefined || stsz === undefined) return false;
-  if (!PICTURE_FORMATS.has(entry.type) && !isPictureOfMpeg4(entry)) return false;
-  const fields = new BoxFields(stsz);
-  fields.skip(8); // version and flags, and sample_size
-  return fields.uint(4) === 1;
-}
-
-/** Bytes of a sample entry that are searched for its codec, which stands near its start. */
-const MAX_ENTRY_BYTES = 512;
-
-/**
- * Bytes in hexadecimal up to the object type of JPEG or PNG in an `esds` box: descriptors 3 and 4, with sizes of one byte or
- * four (ISO/IEC 14496-1 §7.2.6.6).
- */
-const MPEG_4_PICTURE = /^(?:..)*?6573647300000000(?:03(?:808080)?..)......(?:04(?:808080)?..)6[cd]/;
-
-/** Returns whether a sample entry is JPEG or PNG by MPEG-4's way of naming codecs. */
-function isPictureOfMpeg4({ type, bytes }: Box): boolean {
-  return type === 'mp4v' && MPEG_4_PICTURE.test(bytes.toString('hex', 0, MAX_ENTRY_BYTES));
-}
-
-function chapterTrackIdsOf(trak: Box): number[] {
-  const chap = trak.descendant('tref', 'chap');
-  if (chap === undefined) return [];
-  const fields = new BoxFields(chap);
-  const count = Math.floor((chap.header.sizeBytes - chap.header.headerSizeBytes) / 4);
-  return Array.from({ length: Math.min(count, MAX_CHAPTER_TRACKS) }, () => fields.uint(4));
 }

@@ -74,12 +74,13 @@ export async function misusedBoxes(
   name: string,
   window: ReadWindow,
   boxes: readonly TopLevelBox[],
+  kind: 'movie' | 'picture',
 ): Promise<readonly TopLevelBox[]> {
   const misused: TopLevelBox[] = [];
   for (const box of boxes.filter(({ type }) => isExcludedType(type))) {
     const isRead = box.sizeBytes <= MAX_INDEX_BYTES;
     const { bytes } = isRead ? await readWholeBox(name, window, box, MAX_INDEX_BYTES) : { bytes: Buffer.of() };
-    if (!isOfItsType(box, bytes.subarray(box.headerSizeBytes))) misused.push(box);
+    if (!isOfItsType(box, bytes.subarray(box.headerSizeBytes), kind)) misused.push(box);
   }
   return misused;
 }

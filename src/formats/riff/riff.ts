@@ -85,36 +85,44 @@ export const riff: FormatHandler<RiffLayout> = {
   },
 
   async readLayout(source, signal) {
-    const { form, ...sizes } = await readRiffHeader(source, signal);
-    const riffChunks = await readChunks(source, { ...sizes, mayMove: form === WAVE }, signal);
-    for (const chunkId of form.requiredChunkIds) {
-      if (!riffChunks.chunks.some(({ id }) => id === chunkId)) {
-        throw new AppError('RIFF_CHUNK_MISSING', { name: source.name, chunkId });
-      }
-    }
-    if (form === AVI) await requireUnmovedMedia(source, riffChunks, signal);
-    const streamCount = form === AVI ? await countStreams(source, riffChunks, signal) : 0;
-    return {
-      ...riffChunks,
-      form,
-      name: source.name,
-      sizeBytes: source.sizeBytes,
-      mediaType: form.mediaType,
-      extensions: form.extensions,
-      hasVideo: form.hasVideo,
-      manifest: payloadOf(riffChunks.chunks.find(({ id }) => id === MANIFEST_CHUNK_ID)),
-      elements: elementsOf(riffChunks),
-      ...(form === AVI && {
-        holdsMedia: (bytes, offset) => holdsMedia(bytes, source.sizeBytes - offset, streamCount),
-        leadsInto: (range, file, stop) => indexLeadsInto(file, riffChunks.chunks, range, stop),
-      }),
-      xmp: payloadOf(riffChunks.chunks.find(({ id }) => XMP_CHUNK_IDS.includes(id))),
-    };
+    const layout = await readStructure(source, signal);
+    if (layout.form === AVI) await requireUnmovedMedia(source, layout, signal);
+    return layout;
   },
+
+  readUnsignable: readStructure,
 
   placeholderBinding: placeholderDataHash,
   planEmbedding,
 };
+
+/** Reads a file, whether a manifest would move its media or not. */
+async function readStructure(source: ByteSource, signal: AbortSignal): Promise<RiffLayout> {
+  const { form, ...sizes } = await readRiffHeader(source, signal);
+  const riffChunks = await readChunks(source, { ...sizes, mayMove: form === WAVE }, signal);
+  for (const chunkId of form.requiredChunkIds) {
+    if (!riffChunks.chunks.some(({ id }) => id === chunkId)) {
+      throw new AppError('RIFF_CHUNK_MISSING', { name: source.name, chunkId });
+    }
+  }
+  const streamCount = form === AVI ? await countStreams(source, riffChunks, signal) : 0;
+  return {
+    ...riffChunks,
+    form,
+    name: source.name,
+    sizeBytes: source.sizeBytes,
+    mediaType: form.mediaType,
+    extensions: form.extensions,
+    hasVideo: form.hasVideo,
+    manifest: payloadOf(riffChunks.chunks.find(({ id }) => id === MANIFEST_CHUNK_ID)),
+    elements: elementsOf(riffChunks),
+    ...(form === AVI && {
+      holdsMedia: (bytes, offset) => holdsMedia(bytes, source.sizeBytes - offset, streamCount),
+      leadsInto: (range, file, stop) => indexLeadsInto(file, riffChunks.chunks, range, stop),
+    }),
+    xmp: payloadOf(riffChunks.chunks.find(({ id }) => XMP_CHUNK_IDS.includes(id))),
+  };
+}
 
 /** Properties of a file that precede its chunks. */
 interface RiffHeader {

@@ -1,5 +1,5 @@
 import type { ByteSource } from '#bytes/byte-source.ts';
-import type { MediaLayout } from '#formats/format-handler.ts';
+import type { ReadableLayout } from '#formats/format-handler.ts';
 import type { PictureManifest } from '#formats/picture-manifest.ts';
 import type { AssetReading } from '#provenance/official-reader.ts';
 import { readInWasm } from '#provenance/reader-threads.ts';
@@ -15,7 +15,7 @@ export interface ReadFile {
   readonly path: string;
   readonly mediaType: string;
   /** Null where the container cannot be read here. */
-  readonly layout: Omit<MediaLayout, 'extensions' | 'hasVideo'> | null;
+  readonly layout: ReadableLayout | null;
   /** The embedded manifest of a picture; null for anything else. */
   readonly picture: PictureManifest | null;
   /** Null where its bytes are not known here. */

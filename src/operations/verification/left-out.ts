@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { isWholeProof } from '#bytes/merkle-tree.ts';
 import type { Verification } from '#contract/verification.ts';
-import type { ByteRange, ManifestElement, MediaLayout, StrayBox } from '#formats/format-handler.ts';
+import type { ByteRange, ManifestElement, MediaLayout, ReadableLayout, StrayBox } from '#formats/format-handler.ts';
 import type { MerkleBox } from '#formats/isobmff-boxes.ts';
 import { linksToOtherFiles } from '#formats/matroska-links.ts';
 import type { PictureManifest } from '#formats/picture-manifest.ts';
@@ -12,6 +12,7 @@ import { decodeCbor, type JumbfBox, onlyCbor, onlyChild } from '#provenance/jumb
 import { manifestIn, parseManifestStore } from '#provenance/manifest-store.ts';
 import { hasKnownHeaders, unsignedParts } from '#provenance/unsigned-bytes.ts';
 import type { ManifestReport } from '#provenance/validation-report.ts';
+import { coverageOf, hashedParts } from './hashed-parts.ts';
 import { LINKS_CODE, TEXT_CODE } from './summarize.ts';
 
 // A hash leaves out the bytes of its manifest, which anybody can change there. They are an element of C2PA, which holds a
@@ -35,8 +36,14 @@ const bmffHash = z.object({ exclusions: boxes, merkle: z.array(z.unknown()).null
 
 type ByteExclusion = z.infer<typeof byteRanges>[number];
 
-/** The binding of a manifest to its file: the byte ranges or the boxes that its hash leaves out. */
+/** The binding of a manifest to its file: the byte ranges or the boxes that its hash leaves out, or the parts that are hashed. */
 type Binding =
+  | {
+      readonly by: 'parts';
+      readonly parts: z.infer<typeof hashedParts>['boxes'];
+      /** True where further hashes, which are not compared, bind other files behind the first one. */
+      readonly isOfFirst: boolean;
+    }
   | { readonly by: 'ranges'; readonly exclusions: readonly ByteExclusion[] }
   | {
       readonly by: 'boxes';
@@ -44,18 +51,26 @@ type Binding =
       readonly merkle?: unknown[] | null | undefined;
     };
 
+/** Labels of hashes of files that stand behind the first one in the same file (C2PA 2.3, multi-asset hash). */
+const OF_FURTHER_FILES = /^c2pa\.hash\.(?:multi-asset|\w+\.part)(?:__\d+)?$/;
+
 /**
  * Returns the binding of the manifest of a label, by default the last one of the store; that of an update stands in the manifest that
- * it updates. Null where it cannot be read here, or is none that leaves out ranges or boxes.
+ * it updates. Null where it cannot be read here, or is none that leaves out ranges or boxes, or hashes parts.
  */
 export function bindingOf(store: Uint8Array, label?: string): Binding | null {
   const assertions = onlyChild(updatedManifest(store, label), 'c2pa.assertions')?.children ?? [];
-  const [binding, ...others] = assertions.filter((each) => each.label.startsWith('c2pa.hash.'));
+  const bindings = assertions.filter(({ label }) => label.startsWith('c2pa.hash.'));
+  const [binding, ...others] = bindings.filter(({ label }) => !OF_FURTHER_FILES.test(label));
   if (binding === undefined || others.length > 0) return null;
   const content = decodeCbor(onlyCbor(binding));
   if (binding.label === 'c2pa.hash.data') {
     const { data } = dataHash.safeParse(content);
     return data === undefined ? null : { by: 'ranges', exclusions: data.exclusions ?? [] };
+  }
+  if (binding.label === 'c2pa.hash.boxes') {
+    const { data } = hashedParts.safeParse(content);
+    return data === undefined ? null : { by: 'parts', parts: data.boxes, isOfFirst: bindings.length > 1 };
   }
   if (!binding.label.startsWith('c2pa.hash.bmff')) return null;
   const { data } = bmffHash.safeParse(content);
@@ -100,14 +115,16 @@ export function findInHeaders(store: Uint8Array, report: ReadReport): LeftOut | 
 }
 
 function mismatchOf(binding: Binding | null): string {
+  if (binding?.by === 'parts') return 'assertion.boxesHash.mismatch';
   return binding?.by === 'boxes' ? 'assertion.bmffHash.mismatch' : 'assertion.dataHash.mismatch';
 }
 
 /** A file whose manifest the readers accept. */
 interface AcceptedFile {
   readonly source: ByteSource;
+  readonly mediaType: string;
   /** Null where the container cannot be read here. */
-  readonly layout: Omit<MediaLayout, 'extensions' | 'hasVideo'> | null;
+  readonly layout: ReadableLayout | null;
   /** The embedded manifest of a picture; null for anything else. */
   readonly picture: PictureManifest | null;
   /** Null where its bytes are not known here. */
@@ -129,8 +146,26 @@ export async function findLeftOut(file: AcceptedFile, signal: AbortSignal): Prom
   const inHeaders = isEmbedded && store !== null ? findInHeaders(store, report) : null;
   if (inHeaders !== null) return inHeaders;
   const problem = await problemOf(binding, file, signal);
-  if (problem === null) return findExtra(binding, picture ?? layout) ?? (await findNamedFiles(file, signal));
-  return { code: mismatchOf(binding), kind: 'failure', explanation: problem };
+  if (problem !== null) return { code: mismatchOf(binding), kind: 'failure', explanation: problem };
+  const extra =
+    binding?.by === 'parts' ? await findUnhashed(binding, file, signal) : findExtra(binding, picture ?? layout);
+  return extra ?? (await findNamedFiles(file, signal));
+}
+
+/** The code of a picture that its hashes do not cover, as far as it is known here. */
+const UNHASHED = 'assertion.boxesHash.additionalExclusionsPresent';
+
+/** Returns what to say of a picture of which not all parts are hashed; null where all are. */
+async function findUnhashed(
+  { parts, isOfFirst }: Binding & { readonly by: 'parts' },
+  { source, mediaType, picture, isSidecar }: AcceptedFile,
+  signal: AbortSignal,
+): Promise<LeftOut | null> {
+  const coverage = await coverageOf(parts, { source, mediaType, element: picture?.elements[0] }, signal);
+  if (coverage === 'whole') return null;
+  if (coverage === 'begun' && !isOfFirst) return { code: 'assertion.boxesHash.unknownBox', kind: 'failure' };
+  const kind = isSidecar ? 'failure' : 'informational';
+  return { code: UNHASHED, kind };
 }
 
 function coversAll(binding: Binding | null): boolean {
@@ -273,6 +308,7 @@ export function findExtra(
   binding: Binding | null,
   layout: (Pick<MediaLayout, 'strayMedia'> & { readonly elements: readonly ByteRange[] }) | null,
 ): LeftOut | null {
+  if (binding?.by === 'parts') return { code: UNHASHED, kind: 'informational' };
   if (binding?.by === 'ranges') {
     const isExtra = binding.exclusions.some(
       (range) => range.length > 0 && !layout?.elements.some((each) => overlaps(each, range)),

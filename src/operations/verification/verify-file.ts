@@ -6,8 +6,8 @@ import type { VerifyParams } from '#contract/verify-request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isInputError, type Reason } from '#errors/catalogue.ts';
 import { type Warning, warning } from '#errors/warning.ts';
-import { HEAD_SIZE_BYTES, type MediaLayout } from '#formats/format-handler.ts';
-import { formatUnknown, recogniseFormat } from '#formats/formats.ts';
+import { HEAD_SIZE_BYTES, type ReadableLayout } from '#formats/format-handler.ts';
+import { formatUnknown, readVerifiableLayout, recogniseFormat } from '#formats/formats.ts';
 import { linkWarnings } from '#formats/matroska-links.ts';
 import { findPictureManifest, type PictureManifest } from '#formats/picture-manifest.ts';
 import { unsupportedMediaType } from '#formats/unsupported-containers.ts';
@@ -84,7 +84,7 @@ interface FoundManifest {
   /** By its bytes; null where they tell nothing. */
   readonly mediaType: string | null;
   /** Null where the container is unknown here, or damaged: then the official reader alone decides. */
-  readonly layout: MediaLayout | null;
+  readonly layout: ReadableLayout | null;
   /** The error that the container was refused with. */
   readonly problem: AppError | null;
   /** The contents of its sidecar, where it is verified with one. */
@@ -115,7 +115,7 @@ async function identify(source: ByteSource, signal: AbortSignal): Promise<Omit<F
     return { mediaType: stillMediaType(head), layout: null, problem, warnings: await linkWarnings(source, signal) };
   }
   try {
-    const layout = await format.readLayout(source, signal);
+    const layout = await readVerifiableLayout(format, source, signal);
     // Corrections of signing are not said of a file that is only read.
     const warnings = [...elsewhereWarnings(layout), ...(await remoteManifestWarnings({ source, layout }, signal))];
     return { mediaType: layout.mediaType, layout, problem: null, warnings };
@@ -233,7 +233,7 @@ function withoutManifest(problem: AppError | null, warnings: readonly Warning[] 
 
 async function embeddedStore(
   source: ByteSource,
-  found: MediaLayout | PictureManifest | null,
+  found: ReadableLayout | PictureManifest | null,
   signal: AbortSignal,
 ): Promise<Buffer | null> {
   if (found === null || found.manifest === null) return null;

@@ -8,17 +8,19 @@ const RESERVE_BYTES = 4096;
 
 /**
  * A manifest of nothing but a hard binding, made by the official SDK under a throw-away certificate. With `sizeBytes`, the
- * padding of the signature gives it that size; `label` is its own in place of a random one.
+ * padding of the signature gives it that size; `label` is its own in place of a random one, and `others` are
+ * further assertions.
  */
 export async function makeManifest(
   binding: HardBinding,
   sizeBytes?: number,
   identity: TestIdentity = defaultIdentity,
   label?: string,
+  others: readonly HardBinding[] = [],
 ): Promise<Buffer> {
-  const manifest = await signedWith(binding, RESERVE_BYTES, identity, label);
+  const manifest = await signedWith(binding, RESERVE_BYTES, identity, label, others);
   if (sizeBytes === undefined || sizeBytes === manifest.length) return manifest;
-  return signedWith(binding, RESERVE_BYTES + sizeBytes - manifest.length, identity, label);
+  return signedWith(binding, RESERVE_BYTES + sizeBytes - manifest.length, identity, label, others);
 }
 
 async function signedWith(
@@ -26,12 +28,13 @@ async function signedWith(
   reserveSize: number,
   { chain, signer }: TestIdentity,
   manifestLabel: string | undefined,
+  others: readonly HardBinding[],
 ): Promise<Buffer> {
   const definition = {
     ...(manifestLabel !== undefined && { label: manifestLabel }),
     title: 'test',
     claim_generator_info: [{ name: 'test', version: '1' }],
-    assertions: [{ label, data }],
+    assertions: [{ label, data }, ...others],
   };
   const builder = Builder.withJson(definition as never, { verify: { verify_after_sign: false } });
   builder.setIntent({ create: 'http://cv.iptc.org/newscodes/digitalsourcetype/digitalCapture' } as never);
