@@ -28,21 +28,22 @@ const COMPACT_HEADER_BYTES = 8;
 export function isOfItsType(
   { type, headerSizeBytes }                                                             ,
   content            ,
+  kind                      = 'movie',
 )          {
   if (headerSizeBytes !== COMPACT_HEADER_BYTES) return false;
-  return type === 'ftyp' ? isFileType(content) : isRandomAccess(content);
+  return type === 'ftyp' ? isFileType(content, kind) : isRandomAccess(content);
 }
 
-/** Major brands of still pictures: players take a movie of one for another container, or show an item of its metadata in its place. */
-const STILL_BRANDS = /^(?:jp2 |jpx |jxl |avif)$/;
+/** Major brands by which players take a file for another container, or show an item of the metadata of a movie in its place. */
+const OTHER_BRANDS = { movie: /^(?:jp2 |jpx |jxl |avif)$/, picture: /^(?:jp2 |jpx |jxl )$/ };
 const BRAND = /^(?:[ -~]{4}|\0{4})$/;
 
 /** Tells whether a box holds a brand, a version and further brands (ISO/IEC 14496-12 §4.3). */
-function isFileType(content            )          {
+function isFileType(content            , kind                     )          {
   if (content.length > MAX_FILE_TYPE_BYTES) return false;
   const words = Array.from({ length: Math.ceil(content.length / 4) }, (_, index) => typeAt(content, index * 4));
   const [major = '', , ...others] = words;
-  return BRAND.test(major) && !STILL_BRANDS.test(major) && others.every((brand) => BRAND.test(brand));
+  return BRAND.test(major) && !OTHER_BRANDS[kind].test(major) && others.every((brand) => BRAND.test(brand));
 }
 
 /** Tells whether a box holds indexes of fragments and nothing else (ISO/IEC 14496-12 §8.8.9), each with a size of 32 bits. */

@@ -34,6 +34,8 @@ const EXPLANATIONS                                   = {
   'assertion.bmffHash.mismatch': 'The media is not what was signed.',
   'assertion.bmffHash.malformed': 'The binding to the media cannot be read.',
   'assertion.bmffHash.additionalExclusionsPresent': 'The binding leaves out more of the file than the manifest itself.',
+  'assertion.boxesHash.additionalExclusionsPresent':
+    'The binding leaves out more of the file than the manifest itself.',
   'assertion.boxesHash.match': 'The media is what was signed.',
   'assertion.boxesHash.mismatch': 'The media is not what was signed.',
   'assertion.boxesHash.malformed': 'The binding to the media cannot be read.',

@@ -17,7 +17,7 @@
 /** The status codes that decide whether an active manifest is accepted. */
 
 /** The readers' words for media that is what was signed. */
-export const MATCH_CODES = ['assertion.dataHash.match', 'assertion.bmffHash.match'];
+export const MATCH_CODES = ['assertion.dataHash.match', 'assertion.bmffHash.match', 'assertion.boxesHash.match'];
 
 /** Accepts a manifest that is valid for its asset. Trust is not required: only its owner can put a certificate on a list. */
 export const VALID_ASSET                 = {
