@@ -71,7 +71,7 @@ export async function readMatchedPublication(
   const gaps = playlists.flatMap((playlist) => gapsOf(playlist, index));
   const unknown = refuseAmbiguous(playlists, index);
   checkRanges(listings, index);
-  const { signed, warnings } = signedListings(listings, playlists.flatMap(wholeFilesOf), matched);
+  const { signed, warnings } = signedListings(listings, wholeFilesOf(playlists), matched);
   const named = new Set([...pathsOfPlaylists(playlists), ...listings.flatMap(pathsOf), ...gaps]);
 
   const listed = mergeListings(signed);

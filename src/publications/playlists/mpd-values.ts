@@ -1,4 +1,5 @@
 import { AppError } from '#errors/app-error.ts';
+import type { PlaylistPosition } from '#errors/entry.ts';
 import type { ByteRange } from '../media-part.ts';
 import type { FolderIndex } from './folder-index.ts';
 import { MAX_ADDRESSES, MAX_MISSING_ADDRESSES, refuseBeyond } from './limits.ts';
@@ -16,7 +17,7 @@ export class MpdValues {
     this.#lines = lines;
   }
 
-  positionOf(element: XmlElement): { playlist: string; line: number } {
+  positionOf(element: XmlElement): PlaylistPosition {
     return { playlist: this.path, line: this.#lines.lineAt(element.start) };
   }
 

@@ -239,7 +239,7 @@ function describeRepresentation(
   const endSeconds = periodSeconds === undefined ? null : startSeconds + periodSeconds + roundingSeconds;
   const window = { startSeconds, endSeconds };
   const isTimed = addressed.addressing === 'base' || innermostChild(elements, 'SegmentTimeline') !== undefined;
-  return { line: values.positionOf(lineage[3]).line, lineage, periodSeconds, window, isTimed, ...addressed };
+  return { ...values.positionOf(lineage[3]), lineage, periodSeconds, window, isTimed, ...addressed };
 }
 
 function timedPeriods(root: XmlElement, values: MpdValues): MpdPeriod[] {

@@ -14,6 +14,7 @@ import {
   iFrameListingsOf,
   type ListedFragment,
   type RenditionListing,
+  representationsIn,
   wholeFilesOf,
 } from '../playlists/rendition-listings.ts';
 
@@ -52,7 +53,7 @@ export async function findUnboundMedia(
   const inits = new Set(listings.flatMap(({ init }) => (init === null ? [] : [partKey(init.part)])));
   const candidates: UnboundMedia[] = [
     ...listings.filter(({ init }) => init === null),
-    ...playlists.flatMap(wholeFilesOf),
+    ...wholeFilesOf(playlists),
     ...iFrameListingsOf(playlists, index).filter(
       ({ init, fragments }) =>
         (init !== null && !inits.has(partKey(init.part))) || fragments.some(({ part }) => !named.has(part.path)),
@@ -90,13 +91,7 @@ function statedUses(
     uses.set(path, (uses.get(path) ?? use) === use ? use : 'media');
   }
   const kinds = new Map(
-    playlists.flatMap((playlist) =>
-      playlist.kind === 'mpd'
-        ? playlist.representations.map(
-            ({ line, lineage }) => [`${playlist.path}\n${line}`, statedKinds(lineage)] as const,
-          )
-        : [],
-    ),
+    representationsIn(playlists).map(({ playlist, line, lineage }) => [`${playlist}\n${line}`, statedKinds(lineage)]),
   );
   return ({ playlist, fragments: [first] }) => {
     const stated = kinds.get(`${playlist}\n${first?.line ?? 0}`);

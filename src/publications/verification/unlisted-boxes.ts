@@ -5,6 +5,7 @@ import { listTopBoxes, readerOf } from '../fragments/top-boxes.ts';
 import type { ByteRange } from '../media-part.ts';
 import { MAX_SIDX_BOXES } from '../playlists/limits.ts';
 import type { MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
+import { representationsIn } from '../playlists/rendition-listings.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
 
 /** Files that are read at once. */
@@ -21,15 +22,12 @@ export async function findUnlistedBoxes(
   playlists: readonly PlaylistDocument[],
   signal: AbortSignal,
 ): Promise<FoundInPlaylist[]> {
-  const indexed = playlists.flatMap((playlist) =>
-    playlist.kind === 'mpd' ? playlist.representations.map((representation) => ({ playlist, representation })) : [],
-  );
-  const found = await mapConcurrent(indexed, MAX_CONCURRENT_FILES, async ({ playlist, representation }) => {
-    const path = representation.addressing === 'base' ? representation.segments[0]?.part.path : undefined;
+  const found = await mapConcurrent(representationsIn(playlists), MAX_CONCURRENT_FILES, async (representation) => {
+    const { playlist, line, addressing, segments } = representation;
+    const path = addressing === 'base' ? segments[0]?.part.path : undefined;
     if (path === undefined || !(await holdsMore(folder, path, representation, signal))) return [];
     const problem = `"${path}" holds other boxes beside what its index names, and some players play them`;
-    const about = { playlist: playlist.path, line: representation.line, problem };
-    return [{ ...about, kind: 'ambiguous', isOfFolder: true } as const];
+    return [{ playlist, line, problem, kind: 'ambiguous', isOfFolder: true } as const];
   });
   return found.flat();
 }
