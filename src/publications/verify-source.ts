@@ -24,7 +24,7 @@ export interface SourceVerdict {
 }
 
 /** A line of a playlist that plays otherwise than it was signed. */
-export interface PlayedOtherwise extends PlaylistPosition {
+interface PlayedOtherwise extends PlaylistPosition {
   /** The problem as the end of a sentence. */
   readonly problem: string;
   /** The number of such places, this one included. */

@@ -45,6 +45,13 @@ export interface ListedPart {
   readonly line: number;
 }
 
+/** A listing of fragments with an init segment. */
+export type InitListing = RenditionListing & { readonly init: ListedPart };
+
+export function hasInit(listing: RenditionListing): listing is InitListing {
+  return listing.init !== null;
+}
+
 /** Returns the parts of a listing, its init segment first. */
 export function listedParts({ init, fragments }: RenditionListing): readonly ListedPart[] {
   return init === null ? fragments : [init, ...fragments];

@@ -11,8 +11,8 @@ import { type FragmentLayout, readFragmentLayout } from '../fragments/fragment-l
 import type { InitLayout } from '../fragments/init-layout.ts';
 import { contentOf } from '../fragments/part-contents.ts';
 import type { SignedPart } from '../fragments/signed-part.ts';
-import { memoryReaderOf, rangeOf, readerOf } from '../fragments/top-boxes.ts';
-import { type MediaPart, partKey } from '../media-part.ts';
+import { memoryReaderOf, readerOf } from '../fragments/top-boxes.ts';
+import { type MediaPart, partKey, rangeOf } from '../media-part.ts';
 import { merkleBoxesOf, merkleBoxSizes, type OpenMap } from './merkle-maps.ts';
 import { type FragmentPlan, planFragment, planInit } from './plan-parts.ts';
 import type { FragmentsContext, SigningContext } from './signing-context.ts';

@@ -5,9 +5,9 @@ import { referencesOf } from '../playlists/hls-playlist.ts';
 import { isPlayedByAll, statedKinds } from '../playlists/mpd-kinds.ts';
 import { innermostAttribute } from '../playlists/mpd-timeline.ts';
 import type { MpdDocument, PlaylistDocument } from '../playlists/playlist-document.ts';
-import type { RenditionListing } from '../playlists/rendition-listings.ts';
+import { hasInit, type RenditionListing } from '../playlists/rendition-listings.ts';
 import { type Codec, codecNamed, isOf } from './codecs.ts';
-import type { FoundInPlaylist } from './playlist-findings.ts';
+import { type FoundInPlaylist, onceByLine } from './playlist-findings.ts';
 import type { ReadRendition } from './verify-parts.ts';
 
 /** A choice that a playlist leaves to players: a variant with one of the sounds of its group (HLS), or a period (DASH). */
@@ -50,9 +50,9 @@ export function choicesOf(
 
 function playedIn(listings: readonly RenditionListing[]): PlayedRendition[] {
   const sections = new Set(listings.flatMap(({ fragments }) => fragments.map(({ section }) => section)));
-  return listings.flatMap(({ playlist, init }) =>
-    init === null ? [] : [{ playlist, init: init.part, kinds: new Set<string>(), codecs: null, sections }],
-  );
+  return listings.filter(hasInit).map(({ playlist, init }) => {
+    return { playlist, init: init.part, kinds: new Set<string>(), codecs: null, sections };
+  });
 }
 
 function variantsOf(
@@ -221,5 +221,5 @@ export function findSilentChoices(choices: readonly Choice[], renditions: readon
     return sections.size > 1 ? [{ playlist, line, kind: 'ambiguous', problem }] : [];
   });
   // A variant is told once, whichever sounds of its group are none.
-  return [...new Map(found.map((each) => [`${each.playlist}\n${each.line}`, each])).values()];
+  return onceByLine(found);
 }

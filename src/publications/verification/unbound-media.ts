@@ -11,6 +11,7 @@ import { MAX_TEXT_BYTES } from '../playlists/limits.ts';
 import { statedKinds } from '../playlists/mpd-kinds.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import {
+  hasInit,
   iFrameListingsOf,
   type ListedFragment,
   type RenditionListing,
@@ -50,7 +51,7 @@ export async function findUnboundMedia(
   signal: AbortSignal,
 ): Promise<UnboundMedia[]> {
   const named = new Set(listings.flatMap(({ fragments }) => fragments.map(({ part }) => part.path)));
-  const inits = new Set(listings.flatMap(({ init }) => (init === null ? [] : [partKey(init.part)])));
+  const inits = new Set(listings.filter(hasInit).map(({ init }) => partKey(init.part)));
   const candidates: UnboundMedia[] = [
     ...listings.filter(({ init }) => init === null),
     ...wholeFilesOf(playlists),
@@ -61,7 +62,7 @@ export async function findUnboundMedia(
   ];
   const statedOf = statedUses(playlists, index);
   const ofMpds = new Set(playlists.flatMap(({ kind, path }) => (kind === 'mpd' ? path : [])));
-  const withInits = new Set(listings.flatMap(({ init, playlist }) => (init === null ? [] : playlist)));
+  const withInits = new Set(listings.filter(hasInit).map(({ playlist }) => playlist));
   const found = new Map<string, UnboundMedia>();
   for (const candidate of candidates) {
     const [first] = candidate.fragments;

@@ -2,7 +2,7 @@ import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import { listTopBoxes, readerOf } from '../fragments/top-boxes.ts';
-import type { ByteRange } from '../media-part.ts';
+import { type ByteRange, rangeOf } from '../media-part.ts';
 import { MAX_SIDX_BOXES } from '../playlists/limits.ts';
 import type { MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
 import { representationsIn } from '../playlists/rendition-listings.ts';
@@ -40,10 +40,8 @@ function holdsMore(
 ): Promise<boolean> {
   return withSource(folder, { path }, signal, async (source) => {
     const parts = [...(init?.path === path ? [init] : []), ...segments.map(({ part }) => part)];
-    for (const range of rangesBeside(
-      parts.flatMap((part) => part.range ?? { offset: 0, length: source.sizeBytes }),
-      source.sizeBytes,
-    )) {
+    const listed = parts.map((part) => rangeOf(part, source));
+    for (const range of rangesBeside(listed, source.sizeBytes)) {
       const reader = await readerOf(source, { path, range }, signal);
       const boxes = await unlessMalformed(() => listTopBoxes(reader, MAX_SIDX_BOXES));
       if (boxes?.every(({ type }) => WITHOUT_MEDIA.has(type)) !== true) return true;
