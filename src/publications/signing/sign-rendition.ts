@@ -72,8 +72,7 @@ export async function planSignedInit(
   { folder, signal }: SigningContext,
 ): Promise<PlannedInit> {
   return await withSource(folder, init, signal, async (source) => {
-    // An index of the file that it was a range of says nothing true about a file of its own.
-    const plan = planInit(layout, manifestSizeBytes, init.range === null ? [] : ['sidx']);
+    const plan = planInit(layout, manifestSizeBytes);
     const { flat: initHash } = await digestPlan(plan, source, { signal });
     return { init, initHash, plan };
   });
