@@ -40,9 +40,9 @@ export function signedPathsAmong(
   paths                   ,
 )           {
   if (!('uris' in signed)) return [];
-  const uris = new Set                    (signed.uris.map(({ uri }) => uri));
+  const uris = new Set               (signed.uris.map(({ uri }) => uri));
   const relocations = relocationsOf(signed.uris, playlists);
-  return paths.filter((path) => relocations.some((relocate) => uris.has(uriAt(relocate, path))));
+  return paths.filter((path) => relocations.some((relocate) => uris.has(relocate(path))));
 }
 
 /** Returns true where all signed fragments that a playlist names are known. */
@@ -66,12 +66,11 @@ function compareAt(
   all                             ,
   otherPaths                   ,
 )                         {
-  const signedOf = new Map                                    (uris.map((each) => [each.uri, each]));
-  const uriOf = (path        )                     => uriAt(relocate, path);
-  const playlists = all.filter(({ isOfAnother, path }) => isOfAnother !== true || signedOf.has(uriOf(path)));
+  const signedOf = new Map                               (uris.map((each) => [each.uri, each]));
+  const playlists = all.filter(({ isOfAnother, path }) => isOfAnother !== true || signedOf.has(relocate(path)));
   const differences = playlists.flatMap((playlist)                           => {
-    const moved = relocate(playlist);
-    const signed = moved === null ? undefined : signedOf.get(moved.path.normalize('NFC'));
+    const moved = movedTo(relocate, playlist);
+    const signed = moved === null ? undefined : signedOf.get(moved.path);
     if (moved === null || signed === undefined) return [{ part: 'playlist', kind: 'added', playlist: playlist.path }];
     const isSame = signed.size === moved.sizeBytes && signed.hash === base64(moved.digest);
     if (!isSame) return [{ part: 'playlist', kind: 'altered', playlist: playlist.path }];
@@ -80,12 +79,12 @@ function compareAt(
     return areSame ? [] : [{ part: 'files', kind: 'altered', playlist: playlist.path }];
   });
   const there = [...playlists.map(({ path }) => path), ...otherPaths];
-  const present = new Set(there.map(uriOf));
+  const present = new Set(there.map(relocate));
   const absent = uris.map(({ uri }) => uri).filter((uri) => !present.has(uri));
-  const needed = new Set(playlists.flatMap(({ names }) => names.map(uriOf)));
+  const needed = new Set(playlists.flatMap(({ names }) => names.map(relocate)));
   const lost = absent.filter((uri) => needed.has(uri));
   differences.push(...lost.map((playlist) => ({ part: 'playlist', kind: 'missing', playlist })         ));
-  const others = new Set(otherPaths.map((path) => foldedPath(uriOf(path) ?? '')));
+  const others = new Set(otherPaths.map((path) => foldedPath(relocate(path) ?? '')));
   const isReplaced = (uri        )          => others.has(foldedPath(uri)) || others.has(foldedPath(`${uri}/`));
   const replaced = new Set(absent.filter((uri) => !needed.has(uri) && isReplaced(uri)));
   differences.push(...[...replaced].map((playlist) => ({ part: 'playlist', kind: 'altered', playlist })         ));
@@ -98,21 +97,22 @@ function compareAt(
 function compareDigest(signed                    , playlists                             )                         {
   const folder = commonFolderOf(playlists.map(({ path }) => path.normalize('NFC')));
   const isSigned = [relocation('', ''), relocation(folder, '')].some((relocate) => {
-    const moved = playlists.flatMap((playlist) => relocate(playlist) ?? []);
+    const moved = playlists.flatMap((playlist) => movedTo(relocate, playlist) ?? []);
     const { hash, fragments } = digestOfList(listPlaylists(moved));
     return hash === signed.hash && (!playlists.every(knows) || fragments === signed.fragments);
   });
   return { differences: isSigned ? [] : [{ part: 'playlist', kind: 'unreadable', playlist: null }], absent: [] };
 }
 
-/** Returns the path that a file had when it was signed; undefined where it lies outside of what was. */
-function uriAt(relocate            , path        )                     {
-  return relocate({ ...NO_FILE, path })?.path.normalize('NFC');
+/** Returns the path that a file had when it was signed, in NFC; null where it lies outside of what was. */
+
+/** Moves a playlist, and what it names, to where it was signed; null where it lies outside of what was. */
+function movedTo(relocate            , playlist                )                        {
+  const path = relocate(playlist.path);
+  // A file outside the root that was signed was not named from inside it: none in a folder has such a path.
+  const named = playlist.named.map((file) => ({ ...file, path: relocate(file.path) ?? `../${file.path}` }));
+  return path === null ? null : { ...playlist, path, named };
 }
-
-const NO_FILE = { sizeBytes: 0, digest: new Uint8Array(), named: [] };
-
-/** Moves a playlist, and what it names, to where it was signed; null where it lies outside what was signed. */
 
 /**
  * Finds where the root that was signed may lie: at the same place, and where the digest of a playlist and the ending of its path agree
@@ -137,15 +137,9 @@ function relocationsOf(
 
 /** Moves what lies below the folder `above` to below the folder `below`. */
 function relocation(above        , below        )             {
-  const move =                                         (file      )              => {
-    const path = file.path.normalize('NFC');
-    return path.startsWith(above) ? { ...file, path: below + path.slice(above.length) } : null;
-  };
-  return (playlist) => {
-    const moved = move(playlist);
-    // A file outside the root that was signed was not named from inside it: none in a folder has such a path.
-    const named = playlist.named.map((file) => move(file) ?? { ...file, path: `../${file.path}` });
-    return moved === null ? null : { ...moved, named };
+  return (path) => {
+    const here = path.normalize('NFC');
+    return here.startsWith(above) ? (below + here.slice(above.length)).normalize('NFC') : null;
   };
 }
 

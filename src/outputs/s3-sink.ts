@@ -5,6 +5,7 @@ import type { StoredObject } from '#bytes/byte-source.ts';
 import { createScratchFile, type ScratchFile, type ScratchSpace, writeScratch } from '#bytes/scratch-space.ts';
 import type { CopyRun } from '#bytes/splice-plan.ts';
 import type { StagingKey } from '#bytes/staged-name.ts';
+import { Semaphore } from '#concurrency/semaphore.ts';
 import type { Config } from '#config/config.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -16,7 +17,7 @@ import { type Naming, s3Destination } from './output-path.ts';
 import { type FolderSink, type OutputSink, withOutputErrors } from './output-sink.ts';
 import { CommittedObjects } from './s3/committed-objects.ts';
 import { MAX_OBJECT_BYTES, planParts } from './s3/object-parts.ts';
-import { type Finished, ObjectUpload, RequestLimit, type UploadContext } from './s3/object-upload.ts';
+import { type Finished, ObjectUpload, type UploadContext } from './s3/object-upload.ts';
 import { PartBufferPool } from './s3/part-buffers.ts';
 import { markOf, rollBackNoted } from './s3/roll-back-uploads.ts';
 import { StagedS3Folder } from './s3/staged-s3-folder.ts';
@@ -80,7 +81,7 @@ export class S3Sink implements OutputSink {
         ...common,
         sizeBytes,
         contentType: contentTypeOf(destination),
-        requestLimit: new RequestLimit(MAX_FILE_REQUESTS, MAX_REQUEST_BYTES),
+        requestLimit: { requests: new Semaphore(MAX_FILE_REQUESTS), bytes: new Semaphore(MAX_REQUEST_BYTES) },
         scratch: readBack ? await scratch.reserve('output', sizeBytes) : null,
       }),
     );
@@ -103,7 +104,7 @@ export class S3Sink implements OutputSink {
     return await withOutputErrors(destination, async () =>
       StagedS3Folder.create({
         ...common,
-        requestLimit: new RequestLimit(MAX_FOLDER_REQUESTS, MAX_REQUEST_BYTES),
+        requestLimit: { requests: new Semaphore(MAX_FOLDER_REQUESTS), bytes: new Semaphore(MAX_REQUEST_BYTES) },
         committed: this.#committed,
         mirror: readBack ? await scratch.reserveFolder('output', sizeBytes) : null,
       }),

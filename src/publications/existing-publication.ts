@@ -5,7 +5,7 @@ import type { MatchedPaths } from './path-patterns.ts';
 import { isPicture } from './playlists/file-names.ts';
 import { FolderIndex } from './playlists/folder-index.ts';
 import type { MpdRepresentation, PlaylistDocument } from './playlists/playlist-document.ts';
-import { listingsOf } from './playlists/rendition-listings.ts';
+import { hasInit, listingsOf } from './playlists/rendition-listings.ts';
 import { childrenOf, type XmlElement } from './playlists/xml-element.ts';
 
 /** A publication that packaging found in a folder; `Publication` is one that is to be signed. */
@@ -94,7 +94,7 @@ export function pathsInPlaylists(folder: SourceFolder, playlists: readonly Playl
   const listings = listingsOf(playlists, new FolderIndex(folder));
   return {
     playlists: new Set(playlists.map(({ path }) => path)),
-    inits: new Set(listings.flatMap(({ init }) => (init === null ? [] : [init.part.path]))),
+    inits: new Set(listings.filter(hasInit).map(({ init }) => init.part.path)),
     fragments: new Set(
       listings.flatMap(({ fragments }) => fragments.map(({ part }) => part.path)).filter((path) => !isPicture(path)),
     ),

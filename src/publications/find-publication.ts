@@ -11,8 +11,8 @@ import {
   mimeTypeOf,
   type SegmentKind,
 } from './existing-publication.ts';
-import { listTopBoxes, rangeOf, readerOf } from './fragments/top-boxes.ts';
-import type { MediaPart } from './media-part.ts';
+import { listTopBoxes, readerOf } from './fragments/top-boxes.ts';
+import { type MediaPart, rangeOf } from './media-part.ts';
 import { MAX_NAMES_SHOWN, matchingPaths } from './path-patterns.ts';
 import { isHidden } from './playlists/file-names.ts';
 import { FolderIndex } from './playlists/folder-index.ts';

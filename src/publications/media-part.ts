@@ -1,4 +1,4 @@
-import { readRange } from '#bytes/byte-source.ts';
+import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import type { ByteRange } from '#formats/format-handler.ts';
 
@@ -19,6 +19,11 @@ export interface Rendition {
 /** Returns a key that is equal exactly for equal parts. */
 export function partKey({ path, range }: MediaPart): string {
   return range === null ? path : `${path}\0${range.offset}+${range.length}`;
+}
+
+/** Returns the byte range of a part in its file. */
+export function rangeOf({ range }: MediaPart, { sizeBytes }: Pick<ByteSource, 'sizeBytes'>): ByteRange {
+  return range ?? { offset: 0, length: sizeBytes };
 }
 
 /** Describes a part for messages: its path, and its byte range where it has one. */
@@ -50,7 +55,7 @@ export async function readPart(
   maxBytes = MAX_READ_PART_BYTES,
 ): Promise<Buffer | null> {
   return await withSource(folder, part, signal, async (source) => {
-    const { offset, length } = part.range ?? { offset: 0, length: source.sizeBytes };
+    const { offset, length } = rangeOf(part, source);
     return length > maxBytes ? null : await readRange(source, offset, length, signal);
   });
 }

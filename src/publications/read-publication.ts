@@ -21,7 +21,8 @@ import {
 } from './playlists/read-playlists.ts';
 import {
   gapsOf,
-  type ListedPart,
+  hasInit,
+  type InitListing,
   listedParts,
   listingsOf,
   type RenditionListing,
@@ -71,7 +72,7 @@ export async function readMatchedPublication(
   const gaps = playlists.flatMap((playlist) => gapsOf(playlist, index));
   const unknown = refuseAmbiguous(playlists, index);
   checkRanges(listings, index);
-  const { signed, warnings } = signedListings(listings, playlists.flatMap(wholeFilesOf), matched);
+  const { signed, warnings } = signedListings(listings, wholeFilesOf(playlists), matched);
   const named = new Set([...pathsOfPlaylists(playlists), ...listings.flatMap(pathsOf), ...gaps]);
 
   const listed = mergeListings(signed);
@@ -153,9 +154,6 @@ function without(paths: Iterable<string>, excluded: readonly string[]): string[]
   return [...paths].filter((path) => !left.has(path));
 }
 
-/** A listing of a rendition that can be signed. */
-type SignableListing = RenditionListing & { readonly init: ListedPart };
-
 /**
  * Returns the listings of renditions that a pattern matches. Throws when one of them cannot be signed. `wholeFiles` are
  * those of files without segments, of which only a warning tells.
@@ -164,8 +162,8 @@ function signedListings(
   listings: readonly RenditionListing[],
   wholeFiles: readonly RenditionListing[],
   matched: MatchedPaths,
-): { signed: SignableListing[]; warnings: Warning[] } {
-  const signed: SignableListing[] = [];
+): { signed: InitListing[]; warnings: Warning[] } {
+  const signed: InitListing[] = [];
   const warnings: Warning[] = [];
   const unmatched = new Set<string>();
   for (const listing of listings) {
@@ -178,7 +176,7 @@ function signedListings(
       if (first !== undefined && !isAuxiliary(first.part.path)) unmatched.add(first.part.path);
       continue;
     }
-    if (init !== null) signed.push({ ...listing, init });
+    if (hasInit(listing)) signed.push(listing);
     else warnings.push(warningOfUnsigned(listing));
   }
   for (const path of wholeFiles.flatMap(pathsOf)) {

@@ -4,7 +4,7 @@ import { Semaphore } from '#concurrency/semaphore.ts';
 import { itemAt } from '#errors/assert.ts';
 import { refuseCostlyChain } from '#provenance/chain-limits.ts';
 import type { FragmentReader, FragmentReading } from '#provenance/official-reader.ts';
-import { type MediaPart, type Rendition, readPart } from './media-part.ts';
+import { type MediaPart, readPart } from './media-part.ts';
 import { MAX_RENDITIONS, refuseBeyond } from './playlists/limits.ts';
 import { STAND_IN, verdictOf, withMatch } from './verification/binding-results.ts';
 import type { ReadInit } from './verification/choices.ts';
@@ -76,8 +76,7 @@ export async function verifyPublication(
   for (const { store } of manifests) refuseCostlyChain(folder.name, store);
   const areChosen = context.entries !== null;
   const others = await readOtherInits(publication.otherInits, folder, signal);
-  const readFurther = (rendition: Rendition) => verification.add(rendition);
-  const by = { manifests, areChosen, others, readFurther };
+  const by = { verification, areChosen, others };
   const verified = await verifyListed(folder, publication, candidates, by, signal);
   const { entries } = publication;
   if (manifests.length === 0 || verified.wholeFile !== null) {

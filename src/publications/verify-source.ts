@@ -24,7 +24,7 @@ export interface SourceVerdict {
 }
 
 /** A line of a playlist that plays otherwise than it was signed. */
-export interface PlayedOtherwise extends PlaylistPosition {
+interface PlayedOtherwise extends PlaylistPosition {
   /** The problem as the end of a sentence. */
   readonly problem: string;
   /** The number of such places, this one included. */
@@ -53,8 +53,7 @@ export async function verifySource(source: VerifiedSource, signal: AbortSignal):
       const read = listed.isInitMissing ? null : await readingOf(listed, source);
       readings.push({ listed, read, map: read === null ? null : mapOf(read) });
     }
-    const readFurther = (rendition: Rendition) => verification.add(rendition);
-    const by = { manifests: verification.manifests, areChosen: false, others: [], readFurther };
+    const by = { verification, areChosen: false, others: [] };
     const verified = await verifyListed(folder, publication, readings, by, signal);
     const { presentation, renditions, missingRenditions, findings } = verified;
     const isAsSigned = presentation.state === 'as_signed';

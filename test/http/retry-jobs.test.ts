@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { configSchema } from '#config/config-schema.ts';
 import { MAX_RETRY_JOBS, type RetryJobsResponse, retryJobsResponse } from '#contract/retry-request.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { RetriedJob } from '#jobs/store/job-store.ts';
+import { ENDED } from '../support/jobs/retried-job.ts';
 import { until } from '../support/jobs/test-jobs.ts';
 import { errorOf, serve } from '../support/servers/serve.ts';
 import { type JobServer, serveJobs } from './serve-jobs.ts';
@@ -176,27 +176,6 @@ describe('callers', () => {
 });
 
 describe('the bounds of a request', () => {
-  const input = {
-    inputIndex: 0,
-    status: 'failed',
-    reason: null,
-    isRetried: false,
-    name: null,
-    isErased: false,
-  } as const;
-  const job: RetriedJob = {
-    operation: 'c2pa-video',
-    caller: null,
-    identity: null,
-    clientReference: null,
-    labels: null,
-    outputJson: 'null',
-    paramsJson: 'null',
-    isFinished: true,
-    inputCount: 1,
-    unsuccessful: [{ ...input, inputJson: '{"type":"local_file_path","path":"/media/a.mp4"}' }],
-  };
-
   /** A server with failed jobs, all of which can be retried. */
   async function serveFailed(count: number) {
     const server = await serve();
@@ -204,7 +183,7 @@ describe('the bounds of a request', () => {
     server.jobs.record = {
       ...server.jobs.record,
       findFailedJobs: async (_filter, limit, after = '') => all.filter((id) => id > after).slice(0, limit),
-      findRetriedJob: async () => job,
+      findRetriedJob: async () => ENDED,
     };
     return server;
   }

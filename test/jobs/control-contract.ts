@@ -7,23 +7,15 @@ import { cancelledEntry, type ResultEntry } from '#jobs/result-entries.ts';
 import { type JobStore, type LeasedInput, MAX_CALLBACK_PAUSE_MS } from '#jobs/store/job-store.ts';
 import { pruneAllJobs } from '#jobs/store/maintenance.ts';
 
-import { leased, release, succeed } from '../support/jobs/leases.ts';
-import { resultsOf, type Scope, scripts, shared } from '../support/jobs/test-jobs.ts';
+import { type DatabaseFor, leased, release, storeOpener, succeed } from '../support/jobs/leases.ts';
+import { resultsOf, scripts, shared } from '../support/jobs/test-jobs.ts';
 
 const ids = new JobIds();
 const LEASE_MS = 60_000;
 
 /** The contract of `JobStore` for cancelling, listing, idempotency keys, callbacks and presigned URLs. */
-export function describeJobControl(
-  engineName: string,
-  databaseFor: (scope: Scope) => Promise<() => Promise<JobStore>>,
-) {
-  async function openStore(scope: Scope): Promise<JobStore> {
-    const store = await (await databaseFor(scope))();
-    scope.after(() => store.close());
-    return store;
-  }
-
+export function describeJobControl(engineName: string, databaseFor: DatabaseFor) {
+  const openStore = storeOpener(databaseFor);
   /** For tests that look at their own jobs only. */
   const sharedStore = shared(openStore);
 

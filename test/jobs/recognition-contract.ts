@@ -5,22 +5,14 @@ import { JobIds } from '#jobs/job-ids.ts';
 import { cancelledEntry, failedEntry } from '#jobs/result-entries.ts';
 import type { JobFilter, JobStore, LeasedInput } from '#jobs/store/job-store.ts';
 import { pruneAllJobs } from '#jobs/store/maintenance.ts';
-import { finish, leased, succeed } from '../support/jobs/leases.ts';
-import { resultsOf, type Scope, scripts, shared } from '../support/jobs/test-jobs.ts';
+import { type DatabaseFor, finish, leased, storeOpener, succeed } from '../support/jobs/leases.ts';
+import { resultsOf, scripts, shared } from '../support/jobs/test-jobs.ts';
 
 const ids = new JobIds();
 
 /** The contract of `JobStore` for what callers recognise and find jobs by. */
-export function describeRecognition(
-  engineName: string,
-  databaseFor: (scope: Scope) => Promise<() => Promise<JobStore>>,
-) {
-  async function openStore(scope: Scope): Promise<JobStore> {
-    const store = await (await databaseFor(scope))();
-    scope.after(() => store.close());
-    return store;
-  }
-
+export function describeRecognition(engineName: string, databaseFor: DatabaseFor) {
+  const openStore = storeOpener(databaseFor);
   /** For tests that look at their own jobs only. */
   const sharedStore = shared(openStore);
 

@@ -5,20 +5,15 @@ import { JobIds } from '#jobs/job-ids.ts';
 import { failedEntry } from '#jobs/result-entries.ts';
 import type { JobStore, LeasedInput } from '#jobs/store/job-store.ts';
 import { pruneAllJobs } from '#jobs/store/maintenance.ts';
-import { finish, leased, succeed as succeedOne } from '../support/jobs/leases.ts';
-import { type Scope, scripts, shared } from '../support/jobs/test-jobs.ts';
+import { type DatabaseFor, finish, leased, storeOpener, succeed as succeedOne } from '../support/jobs/leases.ts';
+import { scripts, shared } from '../support/jobs/test-jobs.ts';
 
 const ids = new JobIds();
 const LOST = { reason: 'SOURCE_NOT_FOUND', details: { path: '/' }, location: {} } as const;
 
 /** The contract of `JobStore` for retries. */
-export function describeRetries(engineName: string, databaseFor: (scope: Scope) => Promise<() => Promise<JobStore>>) {
-  async function openStore(scope: Scope): Promise<JobStore> {
-    const store = await (await databaseFor(scope))();
-    scope.after(() => store.close());
-    return store;
-  }
-
+export function describeRetries(engineName: string, databaseFor: DatabaseFor) {
+  const openStore = storeOpener(databaseFor);
   /** For tests that look at their own jobs only. */
   const sharedStore = shared(openStore);
 

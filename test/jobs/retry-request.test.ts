@@ -5,34 +5,7 @@ import { AppError } from '#errors/app-error.ts';
 import { chosenInputs, INPUT_LISTS, openInputs, type RetryChoice, retryRequest } from '#jobs/retry-request.ts';
 import type { RetriedJob, UnsuccessfulInput } from '#jobs/store/job-store.ts';
 import { operations } from '#operations/registry.ts';
-
-const file = (path: string) => ({ type: 'local_file_path', path });
-
-function failedInput(inputIndex: number, more: Partial<UnsuccessfulInput> = {}): UnsuccessfulInput {
-  return {
-    inputIndex,
-    inputJson: JSON.stringify(file(`/media/${inputIndex}.mp4`)),
-    name: `${inputIndex}.mp4`,
-    status: 'failed',
-    reason: 'SOURCE_NOT_FOUND',
-    isErased: false,
-    isRetried: false,
-    ...more,
-  };
-}
-
-const ENDED: RetriedJob = {
-  operation: 'c2pa-video',
-  caller: null,
-  identity: null,
-  clientReference: null,
-  labels: null,
-  outputJson: 'null',
-  paramsJson: 'null',
-  isFinished: true,
-  inputCount: 9,
-  unsuccessful: [failedInput(1), failedInput(3)],
-};
+import { ENDED, failedInput, file } from '../support/jobs/retried-job.ts';
 
 function refusalOf(job: RetriedJob, choice: RetryChoice = {}): AppError {
   try {

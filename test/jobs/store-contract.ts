@@ -6,16 +6,16 @@ import { failedEntry } from '#jobs/result-entries.ts';
 import { MAX_SERVICE_EXITS } from '#jobs/store/finish-input.ts';
 import type { JobStore, LeasedInput } from '#jobs/store/job-store.ts';
 import { pruneAllJobs } from '#jobs/store/maintenance.ts';
-import { finish, leased, release, succeed as succeedOne } from '../support/jobs/leases.ts';
+import { type DatabaseFor, finish, leased, release, succeed as succeedOne } from '../support/jobs/leases.ts';
 import { resultsOf, type Scope, scripts, shared } from '../support/jobs/test-jobs.ts';
 
 const ids = new JobIds();
 const DONE = { bytesDone: 70, bytesTotal: 70 };
 
-/** The contract of `JobStore`. `databaseFor` creates a database, and returns a function that opens it, repeatedly. */
-export function describeJobStore(engineName: string, databaseFor: (scope: Scope) => Promise<() => Promise<JobStore>>) {
+/** The contract of `JobStore`. */
+export function describeJobStore(engineName: string, databaseFor: DatabaseFor) {
   async function openStore(scope: Scope): Promise<{ store: JobStore; reopen(): Promise<JobStore> }> {
-    const openEngine = await databaseFor(scope);
+    const openEngine = await databaseFor();
     let store = await openEngine();
     scope.after(() => store.close());
     const reopen = async () => {

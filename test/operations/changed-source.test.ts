@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import {
   closeSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -16,18 +15,17 @@ import { test } from 'node:test';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
 import { readSignableFile } from '#formats/formats.ts';
-import { InputResolver } from '#inputs/input-resolver.ts';
-import { localFileOpener, openLocalFile } from '#inputs/local/local-file.ts';
+import { openLocalFile } from '#inputs/local/local-file.ts';
 import { describeIngredient } from '#operations/describe-ingredient.ts';
-import type { InputContext, InputOutcome, InputPhase, OperationServices } from '#operations/operation.ts';
+import type { InputOutcome, InputPhase } from '#operations/operation.ts';
 import { signAudio, signVideo } from '#operations/registry.ts';
 import { pinIfSigned } from '#operations/sign-file.ts';
-import { LocalSink } from '#outputs/local-sink.ts';
 import type { ManifestAuthor } from '#provenance/manifest-author.ts';
 import { mediaFolder } from '../support/judges/file-judges.ts';
 import { signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { ffmpeg, sound } from '../support/media/media-files.ts';
 import { memorySource } from '../support/memory-bytes.ts';
+import { runInput } from '../support/run-input.ts';
 
 const folder = mediaFolder();
 const author = testAuthor();
@@ -48,20 +46,7 @@ async function sign(
   { parent, at }: Wishes = {},
 ): Promise<{ output: string; outcome: Promise<InputOutcome> }> {
   const own = join(folder, `signed-${signCount++}`);
-  const [output, dataDir] = [join(own, 'output'), join(own, 'data')];
-  mkdirSync(dataDir, { recursive: true });
-  const key = { jobId: 'job', inputIndex: 0, attempt: 1 };
   const during = (moment: Moment): void => at?.[moment]?.();
-  const context: InputContext = {
-    signal: never,
-    scratch: new ScratchSpace({ dir: own, dataDir }, key),
-    progress: () => undefined,
-    opened: () => undefined,
-    reached: during,
-    reserveOutputPath: () => Promise.resolve(),
-    confirmLease: () => Promise.resolve(),
-    awaitSignature: (sign) => sign(),
-  };
   const validating: ManifestAuthor = {
     async draft(request, signal) {
       during('validating');
@@ -70,27 +55,12 @@ async function sign(
       return draft;
     },
   };
-  const services: Pick<OperationServices, 'inputs' | 'outputs' | 'author' | 'manifestDefaults' | 'outputChecker'> = {
-    inputs: new InputResolver({ local_file_path: localFileOpener(anywhere) }),
-    outputs: new LocalSink({ baseDir: output, dataDir }),
-    author: validating,
-    manifestDefaults: { actions: [] },
-    outputChecker: null,
-  };
   const params =
     parent === undefined ? undefined : { parent: { type: 'file', source: { type: 'local_file_path', path: parent } } };
-  const input = { type: 'local_file_path', path } as const;
-  const isVideo = /\.(mp4|mov)$/.test(path);
-  const work = {
-    ...key,
-    identity: 'default',
-    operation: isVideo ? 'c2pa-video' : 'c2pa-audio',
-    input,
-    output: null,
-    params,
-  } as const;
-  const { run } = isVideo ? signVideo : signAudio;
-  return { output, outcome: run(work, context, services as OperationServices) };
+  const asked = { input: { type: 'local_file_path', path }, params } as const;
+  const worker = { context: { reached: during }, services: { author: validating } };
+  const operation = /\.(mp4|mov)$/.test(path) ? signVideo : signAudio;
+  return { output: join(own, 'output'), outcome: runInput(operation, asked, own, worker) };
 }
 let signCount = 0;
 

@@ -1,22 +1,15 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { ApiInputRef } from '#contract/request.ts';
-import { InputResolver } from '#inputs/input-resolver.ts';
-import { localFileOpener } from '#inputs/local/local-file.ts';
-import { localFolderOpener } from '#inputs/local/local-folder.ts';
-import type { InputContext, InputOutcome, Operation, OperationServices } from '#operations/operation.ts';
+import type { InputOutcome, Operation } from '#operations/operation.ts';
 import { signAudio, signFragmented, signVideo } from '#operations/registry.ts';
-import { LocalSink } from '#outputs/local-sink.ts';
-import { createFragmentReader } from '#provenance/official-reader.ts';
-import { NO_TRUST_LISTS } from '#provenance/trust-lists.ts';
 import { readManifest } from '../support/manifests/read-manifest.ts';
-import { testAuthor } from '../support/manifests/sign-wav.ts';
 import { makeMedia } from '../support/media/make-media.ts';
 import { writeFiles } from '../support/publications/make-folder.ts';
 import { topBoxesOf } from '../support/publications/signed-publication.ts';
+import { runInput } from '../support/run-input.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { withHeaders } from '../support/verification/file-forgeries.ts';
 import { makeSigned, verdictOn } from '../support/verification/forged-files.ts';
@@ -26,7 +19,6 @@ import { signBySdk } from '../support/verification/signed-updates.ts';
 // A source is signed again with what `verify` says of it: the readers alone do not see all that is wrong.
 
 const folder = temporaryFolder();
-const anywhere = { roots: undefined, protectedPaths: [] };
 let count = 0;
 
 /** Signs a file again, perhaps as made from another one. Returns what the manifest says of its parent. */
@@ -77,35 +69,7 @@ async function parentBy(
   input: ApiInputRef & { readonly path: string },
   params: unknown,
 ) {
-  const home = join(input.path, '..');
-  const [output, dataDir] = [join(home, 'output'), join(home, 'data')];
-  mkdirSync(dataDir, { recursive: true });
-  const key = { jobId: 'job', inputIndex: 0, attempt: 1 };
-  const context: InputContext = {
-    signal: new AbortController().signal,
-    scratch: new ScratchSpace({ dir: home, dataDir }, key),
-    progress: () => undefined,
-    opened: () => undefined,
-    reached: () => undefined,
-    reserveOutputPath: () => Promise.resolve(),
-    confirmLease: () => Promise.resolve(),
-    awaitSignature: (sign) => sign(),
-  };
-  const services: Omit<OperationServices, 'assets'> = {
-    inputs: new InputResolver(
-      { local_file_path: localFileOpener(anywhere) },
-      { local_folder_path: localFolderOpener(anywhere, { maxFiles: 10, maxBytes: 2 ** 30, maxDepth: 1 }) },
-    ),
-    outputs: new LocalSink({ baseDir: output, dataDir }),
-    author: testAuthor(),
-    manifestDefaults: { actions: [] },
-    outputChecker: null,
-    fragments: createFragmentReader(),
-    fragmentChecks: null,
-    trust: { current: NO_TRUST_LISTS },
-  };
-  const work = { ...key, identity: 'default', operation: operation.name, input, output: null, params };
-  const { outputPath, warnings } = await operation.run(work as never, context, services as OperationServices);
+  const { outputPath, warnings } = await runInput(operation, { input, params }, join(input.path, '..'));
   const signed = operation === signFragmented ? join(outputPath, 'film/init.mp4') : outputPath;
   const mediaType = signed.endsWith('.wav') ? 'audio/wav' : 'video/mp4';
   const { allActionsIncluded, ingredients } = await readManifest(readFileSync(signed), mediaType);

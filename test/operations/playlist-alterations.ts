@@ -120,6 +120,7 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
       [
         ['a codec of sound that it does not offer', /(CODECS="[^"]*)"/, '$1,ac-4"'],
         ['a codec that nobody knows', /(CODECS="[^"]*)"/, '$1,xxxx"'],
+        ['a codec with a name that every object has', /(CODECS="[^"]*)"/, '$1,constructor.1"'],
         ['reserved bits of a profile', /(avc1\.42)c0/, '$1c3'],
         ['no profile', /avc1\.[0-9a-f]{6}/, 'avc1'],
         ['a level that no player knows', /(avc1\.[0-9a-f]{4})[0-9a-f]{2}/, '$1ff'],

@@ -1,50 +1,8 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, realpath, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
-import { loadConfig } from '#config/load-config.ts';
-import { validate } from '#contract/validate.ts';
+import { describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
-import { operations } from '#operations/registry.ts';
-import { createAssertionChecker } from '#provenance/assertion-checker.ts';
-
-const { checkAssertions } = createAssertionChecker();
-
-let folder: string;
-
-before(async () => {
-  folder = await realpath(await mkdtemp(join(tmpdir(), 'attestream-sidecars-')));
-});
-
-after(() => rm(folder, { recursive: true }));
-
-type Path = '/c2pa/video' | '/c2pa/audio' | '/c2pa/package' | '/package';
-
-/** Submits to an operation whose outputs go to `<folder>/out`. */
-async function admit(path: Path, body: unknown, env: NodeJS.ProcessEnv = {}): Promise<void> {
-  const operation = operations.find((candidate) => candidate.path === path) ?? assert.fail(path);
-  const config = await loadConfig({ env: { SERVICE__OUTPUT_SINKS__LOCAL__BASE_DIR: 'out', ...env }, cwd: folder });
-  await operation.validateRequest(validate(operation.request, body), {
-    config,
-    checkAssertions,
-    signal: new AbortController().signal,
-  });
-}
-
-/** The reason, code and place of a refusal. */
-async function refusal(path: Path, body: unknown, env: NodeJS.ProcessEnv = {}) {
-  const error = await admit(path, body, env).then(
-    () => assert.fail('the request was admitted'),
-    (cause: unknown) => cause,
-  );
-  assert.ok(error instanceof AppError, String(error));
-  return { reason: error.reason, code: error.code, ...error.location };
-}
-
-function files(...paths: string[]): { type: 'local_file_path'; path: string }[] {
-  return paths.map((path) => ({ type: 'local_file_path', path }));
-}
+import { admit, files, folder, refusal } from './submit-request.ts';
 
 describe('a manifest in a file of its own', () => {
   const sidecar = { manifest: 'sidecar' };

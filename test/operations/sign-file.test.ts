@@ -1,23 +1,18 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { ScratchSpace } from '#bytes/scratch-space.ts';
-import { InputResolver } from '#inputs/input-resolver.ts';
-import { localFileOpener } from '#inputs/local/local-file.ts';
-import { localFolderOpener } from '#inputs/local/local-folder.ts';
-import type { InputContext, InputOutcome, InputPhase, OperationServices } from '#operations/operation.ts';
+import type { InputContext, InputOutcome, InputPhase } from '#operations/operation.ts';
 import { signAudio, signFragmented } from '#operations/registry.ts';
-import { LocalSink } from '#outputs/local-sink.ts';
 import type { ManifestAuthor } from '#provenance/manifest-author.ts';
-import { createFragmentReader, createOutputChecker } from '#provenance/official-reader.ts';
-import { NO_TRUST_LISTS } from '#provenance/trust-lists.ts';
+import { createOutputChecker } from '#provenance/official-reader.ts';
 import { startAuthority } from '../provenance/time-stamp-authority.ts';
 import { signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { makeFfmpegHls, makeFilm } from '../support/publications/make-publication.ts';
+import { runInput } from '../support/run-input.ts';
 
 interface Signing {
   readonly output: string;
@@ -43,58 +38,27 @@ async function signing(
 ): Promise<Signing> {
   const folder = await mkdtemp(join(tmpdir(), 'attestream-sign-file-'));
   t.after(() => rm(folder, { recursive: true }));
-  const [output, dataDir, path] = [join(folder, 'output'), join(folder, 'data'), join(folder, 'sound.wav')];
-  mkdirSync(dataDir);
+  const [output, path] = [join(folder, 'output'), join(folder, 'sound.wav')];
   writeFileSync(path, smallWav(dataBytes));
-  const key = { jobId: 'job', inputIndex: 0, attempt: 1 };
   const told: (InputPhase | 'awaits')[] = [];
-  const context: InputContext = {
-    signal: new AbortController().signal,
-    scratch: new ScratchSpace({ dir: folder, dataDir }, key),
-    progress: () => undefined,
-    opened: () => undefined,
+  const context: Partial<InputContext> = {
     reached: (phase) => {
       told.push(phase);
       reached?.(phase, output);
     },
-    reserveOutputPath: () => Promise.resolve(),
-    confirmLease: () => Promise.resolve(),
     awaitSignature: (sign) => {
       told.push('awaits');
       return sign();
     },
   };
-  const policy = { roots: undefined, protectedPaths: [] };
-  const limits = { maxFiles: 1000, maxBytes: 2 ** 30, maxDepth: 4 };
-  const services: Omit<OperationServices, 'assets'> = {
-    inputs: new InputResolver(
-      { local_file_path: localFileOpener(policy) },
-      { local_folder_path: localFolderOpener(policy, limits) },
-    ),
-    outputs: new LocalSink({ baseDir: output, dataDir }),
-    author,
-    manifestDefaults: { actions: [] },
-    outputChecker: readBack ? createOutputChecker() : null,
-    fragments: createFragmentReader(),
-    fragmentChecks: 'all',
-    trust: { current: NO_TRUST_LISTS },
-  };
+  const outputChecker = readBack ? createOutputChecker() : null;
+  const worker = { context, services: { author, outputChecker, fragmentChecks: 'all' as const } };
   if (!publication) {
-    const input = { type: 'local_file_path', path } as const;
-    const work = {
-      ...key,
-      identity: 'default',
-      operation: 'c2pa-audio',
-      input,
-      output: null,
-      params: undefined,
-    } as const;
-    return { output, told, outcome: signAudio.run(work, context, services as OperationServices) };
+    return { output, told, outcome: runInput(signAudio, { input: { type: 'local_file_path', path } }, folder, worker) };
   }
   const input = { type: 'local_folder_path', path: makeFfmpegHls(makeFilm(folder), join(folder, 'hls')) } as const;
   const params = { playlist_pattern: '*.m3u8', init_pattern: 'init_*.mp4', frag_pattern: '*.m4s' };
-  const work = { ...key, identity: 'default', operation: 'c2pa-fragmented', input, output: null, params } as const;
-  return { output, told, outcome: signFragmented.run(work, context, services as OperationServices) };
+  return { output, told, outcome: runInput(signFragmented, { input, params }, folder, worker) };
 }
 
 test('an output that does not read back as it was signed is not delivered, and nothing of it stays', async (t) => {

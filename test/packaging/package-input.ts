@@ -1,26 +1,15 @@
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { PackageParams } from '#contract/package-request.ts';
 import type { WarningReason } from '#errors/catalogue.ts';
-import { InputResolver } from '#inputs/input-resolver.ts';
-import { localFolderOpener } from '#inputs/local/local-folder.ts';
-import type { InputContext, InputOutcome, InputPhase, InputWork, OperationServices } from '#operations/operation.ts';
+import type { InputContext, InputOutcome } from '#operations/operation.ts';
 import { packageAndSign, packageWithoutSigning } from '#operations/registry.ts';
-import { LocalSink } from '#outputs/local-sink.ts';
 import type { OutputSink } from '#outputs/output-sink.ts';
 import type { ManifestAuthor } from '#provenance/manifest-author.ts';
-import { testAuthor } from '../support/manifests/sign-wav.ts';
+import { runInput } from '../support/run-input.ts';
 
-const BOUNDS = { maxFiles: 10_000, maxBytes: 1e12, maxDepth: 16 };
-
-interface PackageOptions {
-  readonly signal?: AbortSignal;
+interface PackageOptions extends Partial<Pick<InputContext, 'signal' | 'reached' | 'progress'>> {
   /** The folder of data, scratch space and output. */
   readonly work?: string;
   readonly outputFolder?: string;
-  readonly reached?: (phase: InputPhase) => void;
-  readonly progress?: (bytesDone: number, bytesTotal: number) => void;
   /** Puts another sink in the place of the local one. */
   readonly sink?: (local: OutputSink) => OutputSink;
   /** Also signs what was packaged, without reading it back. */
@@ -37,51 +26,18 @@ interface Packaged extends InputOutcome {
 export async function packageInput(
   folder: string,
   params: PackageParams = {},
-  { signal = new AbortController().signal, work = `${folder}-work`, ...options }: PackageOptions = {},
+  { work = `${folder}-work`, sign = false, outputFolder, sink, author, ...context }: PackageOptions = {},
 ): Promise<Packaged> {
-  const dataDir = join(work, 'data');
-  mkdirSync(dataDir, { recursive: true });
-  const key = { jobId: 'job', inputIndex: 0, attempt: 1 };
-  const scratch = new ScratchSpace({ dir: join(work, 'scratch'), dataDir }, key);
-  const input: InputWork = {
-    ...key,
-    operation: options.sign === true ? 'c2pa-package' : 'package',
-    identity: options.sign === true ? 'default' : null,
-    input: { type: 'local_folder_path', path: folder },
-    output: null,
-    params,
-  };
-  const context: InputContext = {
-    signal,
-    scratch,
-    progress: options.progress ?? (() => undefined),
-    opened: () => undefined,
-    reached: options.reached ?? (() => undefined),
-    reserveOutputPath: () => Promise.resolve(),
-    confirmLease: () => Promise.resolve(),
-    awaitSignature: (sign) => sign(),
-  };
-  const local = new LocalSink({ baseDir: options.outputFolder ?? join(work, 'output'), dataDir });
-  const services = servicesWith(options.sink?.(local) ?? local);
-  try {
-    const outcome =
-      options.sign === true
-        ? await packageAndSign.run(input, context, { ...services, author: options.author ?? testAuthor() })
-        : await packageWithoutSigning.run(input, context, services);
-    return { ...outcome, reasons: outcome.warnings.map(({ reason }) => reason) };
-  } finally {
-    await scratch.remove();
-  }
-}
-
-/** Services for packaging, without signing and read-back. */
-function servicesWith(outputs: OutputSink): OperationServices {
-  const openFolder = localFolderOpener({ roots: undefined, protectedPaths: [] }, BOUNDS);
-  const services: Pick<OperationServices, 'inputs' | 'outputs' | 'manifestDefaults' | 'fragmentChecks'> = {
-    fragmentChecks: null,
-    manifestDefaults: { actions: [] },
-    inputs: new InputResolver({}, { local_folder_path: openFolder }),
-    outputs,
-  };
-  return services as OperationServices;
+  const outcome = await runInput(
+    sign ? packageAndSign : packageWithoutSigning,
+    { input: { type: 'local_folder_path', path: folder }, params },
+    work,
+    {
+      context,
+      ...(author !== undefined && { services: { author } }),
+      ...(outputFolder !== undefined && { outputFolder }),
+      ...(sink !== undefined && { sink }),
+    },
+  );
+  return { ...outcome, reasons: outcome.warnings.map(({ reason }) => reason) };
 }

@@ -276,10 +276,11 @@ describe('a language', () => {
       'film.en.sdh.srt',
       'film.vtt',
       'the-end.vtt',
+      'film.constructor.srt',
     ];
     assert.deepEqual(
       hints.map((name) => Object.values(hintsOfName(name)).join()),
-      ['en,', 'pt-BR,', 'de,', 'en,', 'en,forced', 'en,caption', ',', ','],
+      ['en,', 'pt-BR,', 'de,', 'en,', 'en,forced', 'en,caption', ',', ',', ','],
     );
   });
 });

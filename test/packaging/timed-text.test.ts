@@ -22,6 +22,11 @@ describe('TTML', () => {
     ]);
   });
 
+  test('keeps references to entities that XML does not have as they are written', () => {
+    const [cue] = read(document('<p begin="0s" end="1s">&toString; &valueOf; &nbsp; &AMP;</p>'));
+    assert.deepEqual(cue?.lines, ['&amp;toString; &amp;valueOf; &amp;nbsp; &amp;AMP;']);
+  });
+
   test('counts time in frames and ticks as it says', () => {
     const rates = 'ttp:frameRate="25" ttp:tickRate="10000000"';
     assert.deepEqual(

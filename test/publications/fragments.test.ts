@@ -45,7 +45,7 @@ async function layoutOf(bytes: Buffer) {
 
 /** Returns a fragment with a Merkle box of that size, filled with zeros. */
 async function signed(bytes: Buffer, merkleBoxSizeBytes: number): Promise<Buffer> {
-  const { plan } = planFragment(await layoutOf(bytes), merkleBoxSizeBytes);
+  const { plan } = planFragment(await layoutOf(bytes), merkleBoxSizeBytes, new Map());
   const sink = memorySink(outputSizeBytes(plan));
   await executePlan(plan, memorySource(bytes), sink, { signal });
   return sink.bytes;

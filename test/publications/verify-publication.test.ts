@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { itemAt } from '#errors/assert.ts';
+import { exclusion } from '#formats/isobmff/bmff-hash.ts';
 import { createFragmentReader } from '#provenance/official-reader.ts';
 import { MAX_READ_PART_BYTES, type Rendition } from '#publications/media-part.ts';
 import { readPublication } from '#publications/read-publication.ts';
@@ -47,11 +48,6 @@ function flipped(bytes: Buffer | undefined): Buffer {
 }
 
 const FREE = Buffer.concat([Buffer.from('0000001066726565', 'hex'), Buffer.alloc(8, 7)]);
-
-/** An exclusion that our own pass does not know. */
-function partOfBox(xpath: string): object {
-  return { xpath, length: null, data: null, subset: null, version: null, flags: null, exact: null };
-}
 
 const TOOLS: Readonly<Record<string, OtherTool>> = {
   'leaf rows, and no field for proofs': {},
@@ -143,12 +139,12 @@ describe('The parts of a signed publication', async () => {
   });
 
   test('are not judged where their binding leaves out parts of boxes', async () => {
-    const other = await signAsOthers(files, renditions, { exclusions: [partOfBox('/moof/traf/tfhd')] });
+    const other = await signAsOthers(files, renditions, { exclusions: [exclusion('/moof/traf/tfhd')] });
     assert.deepEqual(await found(other), [`unjudged ${first.init.path}`, `unjudged ${init}`]);
   });
 
   test('are not vouched for by the official reader alone where one of them is too large for it', async () => {
-    const other = folderOf(await signAsOthers(files, renditions, { exclusions: [partOfBox('/moof/zzzz')] }));
+    const other = folderOf(await signAsOthers(files, renditions, { exclusions: [exclusion('/moof/zzzz')] }));
     const { manifests } = await verifyParts(other, renditions, signal);
     const large = first.fragments[0]?.path as string;
     const open: SourceFolder['open'] = async (path, ...rest) => {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { JobResultResponse } from '#contract/job.ts';
+import { exclusion } from '#formats/isobmff/bmff-hash.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { filesAt, writeFiles } from '../support/publications/make-folder.ts';
 import { ffmpeg, makeFfmpegHls, makeFilm } from '../support/publications/make-publication.ts';
@@ -19,15 +20,7 @@ const patternParams = { playlist_pattern: '*.m3u8', init_pattern: 'init*', frag_
 const LAID_OUT_ANEW = { playlist: '*.m3u8', init: 'init.mp4', frag: '*.m4s' };
 
 /** Leaves out what is not there; but nothing of this kind is judged by our own pass. */
-const NESTED = {
-  xpath: '/meta/iloc',
-  length: null,
-  data: null,
-  subset: null,
-  version: null,
-  flags: null,
-  exact: null,
-};
+const NESTED = exclusion('/meta/iloc');
 
 let service: RunningService;
 let unsigned: Files;

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import type { StoredObject } from '#bytes/byte-source.ts';
 import type { CopyRun } from '#bytes/splice-plan.ts';
-import { Semaphore } from '#concurrency/semaphore.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { S3Address } from '#s3/s3-address.ts';
 import type { S3Part, S3Upload, S3Writer } from '#s3/s3-writer.ts';
+import { BackgroundRequests, type RequestLimit } from './background-requests.ts';
 import { type ObjectPart, type PartLayout, planParts } from './object-parts.ts';
 import { PartBuffer, type PartBufferPool } from './part-buffers.ts';
 import type { UploadNote } from './upload-journal.ts';
@@ -43,12 +43,11 @@ export class ObjectUpload {
   readonly #stop = new AbortController();
   readonly #signal: AbortSignal;
   readonly #filling = new Map<number, PartBuffer>();
-  readonly #sending = new Set<Promise<void>>();
+  readonly #requests: BackgroundRequests;
   readonly #parts: S3Part[] = [];
   #layout: PartLayout;
   #upload: Promise<S3Upload> | null = null;
   #copying: Promise<void> = Promise.resolve();
-  #failure: { readonly error: unknown } | null = null;
   #writtenBytes = 0;
   #end = 0;
 
@@ -56,6 +55,7 @@ export class ObjectUpload {
     this.#context = context;
     this.#layout = layout;
     this.#signal = AbortSignal.any([context.signal, this.#stop.signal]);
+    this.#requests = new BackgroundRequests(context.requestLimit, (error) => this.#stop.abort(error));
   }
 
   /**
@@ -80,7 +80,7 @@ export class ObjectUpload {
 
   async write(bytes: Uint8Array, position: number, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    this.#throwFailure();
+    this.#requests.throwIfFailed(this.#context.signal);
     for (let taken = 0; taken < bytes.length; ) {
       const part = this.#layout.partAt(position + taken);
       const at = position + taken - part.position;
@@ -107,7 +107,7 @@ export class ObjectUpload {
    * sent but returned.
    */
   async finish(keptBytes = Number.POSITIVE_INFINITY): Promise<Finished> {
-    this.#throwFailure();
+    this.#requests.throwIfFailed(this.#context.signal);
     assert(this.isWhole, 'every byte of an object is written before it is finished');
     const rest = [...this.#filling];
     const [[, only] = []] = rest;
@@ -116,15 +116,15 @@ export class ObjectUpload {
     }
     this.#filling.clear();
     for (const [number, buffer] of rest) await this.#send(number, buffer);
-    await Promise.all([...this.#sending, this.#copying]);
-    this.#throwFailure();
+    await Promise.all([this.#requests.settled(), this.#copying]);
+    this.#requests.throwIfFailed(this.#context.signal);
     return { kind: 'parts', upload: await this.#begun(), parts: this.#parts.filter((part) => part !== undefined) };
   }
 
   /** Aborts all requests. Everything that is in S3 by then is in the note. Safe to call again. */
   async stop(): Promise<void> {
     this.#stop.abort(new Error('the upload was given up'));
-    await Promise.all([...this.#sending, this.#copying, this.#upload?.catch(() => undefined)]);
+    await Promise.all([this.#requests.settled(), this.#copying, this.#upload?.catch(() => undefined)]);
     this.#filling.clear();
   }
 
@@ -140,26 +140,20 @@ export class ObjectUpload {
 
   /** Sends a part in the background; waits only while too many requests run. */
   async #send(number: number, buffer: PartBuffer): Promise<void> {
-    const { requestLimit, writer, buffers } = this.#context;
-    const { length } = buffer.bytes;
-    await requestLimit.acquire(length);
-    const sending = this.#guard(async () => {
+    const { writer, buffers } = this.#context;
+    await this.#requests.start(buffer.bytes.length, async () => {
       const upload = await this.#begun();
       this.#parts[number - 1] = await writer.putPart(upload, number, buffer.bytes, this.#signal);
       buffers.release(buffer.bytes);
       this.#context.heartbeat();
-    }).finally(() => {
-      requestLimit.release(length);
-      this.#sending.delete(sending);
     });
-    this.#sending.add(sending);
   }
 
   async #copyAll(parts: readonly ObjectPart[], object: StoredObject): Promise<void> {
     const turns = parts.values();
     const copyNext = async (): Promise<void> => {
       for (const part of turns) {
-        await this.#guard(() => this.#copyPart(part, object));
+        await this.#requests.run(() => this.#copyPart(part, object));
       }
     };
     await Promise.all(Array.from({ length: MAX_CONCURRENT_COPIES }, copyNext));
@@ -190,22 +184,6 @@ export class ObjectUpload {
     await note.begun(upload);
     return upload;
   }
-
-  /** Runs a step unless one before failed. Keeps the first failure; never rejects. */
-  async #guard(step: () => Promise<void>): Promise<void> {
-    if (this.#failure !== null) return;
-    try {
-      await step();
-    } catch (error) {
-      this.#failure ??= { error };
-      this.#stop.abort(error);
-    }
-  }
-
-  #throwFailure(): void {
-    this.#context.signal.throwIfAborted();
-    if (this.#failure !== null) throw this.#failure.error;
-  }
 }
 
 const COPY_REFUSALS: ReadonlySet<string> = new Set([
@@ -222,26 +200,4 @@ const COPY_REFUSALS: ReadonlySet<string> = new Set([
  */
 function isRefusalToCopy(error: unknown): boolean {
   return error instanceof AppError && COPY_REFUSALS.has(error.reason);
-}
-
-/** Bounds how many requests, with how many bytes in all, are sent at once. One request of any size is always allowed. */
-export class RequestLimit {
-  readonly #requests: Semaphore;
-  readonly #bytes: Semaphore;
-
-  constructor(maxRequests: number, maxBytes: number) {
-    this.#requests = new Semaphore(maxRequests);
-    this.#bytes = new Semaphore(maxBytes);
-  }
-
-  /** Resolves when a request may start, first in, first out. The caller gives as many bytes to `release`. */
-  async acquire(bytes: number): Promise<void> {
-    await this.#requests.acquire();
-    await this.#bytes.acquire(bytes);
-  }
-
-  release(bytes: number): void {
-    this.#bytes.release(bytes);
-    this.#requests.release();
-  }
 }

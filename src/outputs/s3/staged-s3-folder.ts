@@ -9,9 +9,10 @@ import { MAX_KEY_BYTES, type S3Address, s3UrlOf } from '#s3/s3-address.ts';
 import type { S3Deletion, S3Writer } from '#s3/s3-writer.ts';
 import { contentTypeOf } from '../content-type.ts';
 import { type FolderPart, type FolderSink, innermostPlaylistFirst, isPlaylist } from '../output-sink.ts';
+import { BackgroundRequests, type RequestLimit } from './background-requests.ts';
 import type { CommittedObjects, ObjectTags } from './committed-objects.ts';
 import { growingParts } from './object-parts.ts';
-import { type Finished, ObjectUpload, type RequestLimit } from './object-upload.ts';
+import { type Finished, ObjectUpload } from './object-upload.ts';
 import type { PartBufferPool } from './part-buffers.ts';
 import { rollBackNoted } from './roll-back-uploads.ts';
 import type { UploadNote } from './upload-journal.ts';
@@ -58,15 +59,15 @@ export class StagedS3Folder implements FolderSink {
   readonly #waiting = new Map<string, Finished>();
   /** The ETags of the committed objects, by path. */
   readonly #tags = new Map<string, string>();
-  readonly #working = new Set<Promise<void>>();
+  readonly #requests: BackgroundRequests;
   #keptBytes = 0;
-  #failure: { readonly error: unknown } | null = null;
   #sealed = false;
   #committed = false;
 
   private constructor(staging: S3FolderStaging, existing: ReadonlySet<string> | null) {
     this.destination = s3UrlOf(staging.at);
     this.#staging = staging;
+    this.#requests = new BackgroundRequests(staging.requestLimit);
     this.#existing = existing;
   }
 
@@ -76,7 +77,7 @@ export class StagedS3Folder implements FolderSink {
 
   async create(path: string, signal: AbortSignal): Promise<FolderPart> {
     signal.throwIfAborted();
-    this.#throwFailure();
+    this.#requests.throwIfFailed(this.#staging.signal);
     assert(!path.split('/').some((segment) => /^\.{0,2}$/.test(segment)), `${path} is relative and inside the folder`);
     assert(!this.#sealed && !this.#paths.has(path), `${path} is created once, before the folder is sealed`);
     const at = this.#addressOf(path);
@@ -114,8 +115,8 @@ export class StagedS3Folder implements FolderSink {
   async seal(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     assert(this.#open.size === 0, 'every part is closed before the folder is sealed');
-    await Promise.all(this.#working);
-    this.#throwFailure();
+    await this.#requests.settled();
+    this.#requests.throwIfFailed(this.#staging.signal);
     this.#sealed = true;
   }
 
@@ -148,7 +149,7 @@ export class StagedS3Folder implements FolderSink {
     if (this.#committed) return;
     for (const giveUp of this.#open.values()) await giveUp();
     this.#open.clear();
-    await Promise.all(this.#working);
+    await this.#requests.settled();
     const { writer, note, mirror } = this.#staging;
     mirror?.release();
     this.#waiting.clear();
@@ -157,10 +158,10 @@ export class StagedS3Folder implements FolderSink {
 
   /** Takes a written file. Objects that may be visible already are put in the background. */
   async #handOver(path: string, upload: ObjectUpload): Promise<void> {
-    this.#throwFailure();
+    this.#requests.throwIfFailed(this.#staging.signal);
     if (!upload.isWhole) {
       // The writer has failed, and reports why.
-      this.#failure ??= { error: new Error(`${path} was closed before it was whole`) };
+      this.#requests.fail(new Error(`${path} was closed before it was whole`));
       return await upload.stop();
     }
     if (isPlaylist(path) || this.#isExisting(path)) {
@@ -171,14 +172,8 @@ export class StagedS3Folder implements FolderSink {
       return;
     }
     const finished = await upload.finish();
-    const { requestLimit } = this.#staging;
     const bytes = finished.kind === 'bytes' ? finished.bytes.length : 0;
-    await requestLimit.acquire(bytes);
-    const working = this.#guard(() => this.#publish(path, finished)).finally(() => {
-      requestLimit.release(bytes);
-      this.#working.delete(working);
-    });
-    this.#working.add(working);
+    await this.#requests.start(bytes, () => this.#publish(path, finished));
   }
 
   /** Makes an object visible. */
@@ -232,21 +227,6 @@ export class StagedS3Folder implements FolderSink {
     if (Buffer.byteLength(address.key) <= MAX_KEY_BYTES) return address;
     const problem = `its key would be longer than ${MAX_KEY_BYTES} bytes`;
     throw new AppError('OUTPUT_FAILED', { path: s3UrlOf(address), problem });
-  }
-
-  /** Keeps the first failure; never rejects. */
-  async #guard(step: () => Promise<void>): Promise<void> {
-    if (this.#failure !== null) return;
-    try {
-      await step();
-    } catch (error) {
-      this.#failure ??= { error };
-    }
-  }
-
-  #throwFailure(): void {
-    this.#staging.signal.throwIfAborted();
-    if (this.#failure !== null) throw this.#failure.error;
   }
 }
 

@@ -1,5 +1,9 @@
 /** Words before the extension of a file name that say more about its language: `film.en.forced.srt`. */
-const MARKS: Readonly<Record<string, 'forced' | 'caption'>> = { forced: 'forced', sdh: 'caption', cc: 'caption' };
+const MARKS: ReadonlyMap<string, 'forced' | 'caption'> = new Map([
+  ['forced', 'forced'],
+  ['sdh', 'caption'],
+  ['cc', 'caption'],
+]);
 
 /** Tag of an unknown language (ISO 639-2). */
 export const UNKNOWN_LANGUAGE = 'und';
@@ -32,7 +36,7 @@ interface NameHints {
 export function hintsOfName(path: string): NameHints {
   const stem = path.slice(path.lastIndexOf('/') + 1).replace(/\.[^.]*$/, '');
   const words = stem.split(/[._ ]/);
-  const mark = MARKS[words.at(-1)?.toLowerCase() ?? ''] ?? null;
+  const mark = MARKS.get(words.at(-1)?.toLowerCase() ?? '') ?? null;
   if (mark !== null) words.pop();
   const last = words.at(-1) ?? '';
   // A name that is nothing but a code is one, too: `en.vtt`.

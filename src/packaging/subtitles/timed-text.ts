@@ -1,5 +1,6 @@
-import { XMLParser, XMLValidator } from 'fast-xml-parser';
+import { XMLValidator } from 'fast-xml-parser';
 import { AppError } from '#errors/app-error.ts';
+import { DOCUMENT_TYPE, decodeEntities, makeXmlParser, type XmlNode } from '#formats/xml.ts';
 import { type Cue, decodeText, makeCue, type Subtitles } from './web-vtt.ts';
 
 /** Depth limit of elements: documents nest `tt`, `body`, `div`, `p` and `span`, of which the last may nest in itself. */
@@ -7,21 +8,7 @@ const MAX_DEPTH = 64;
 /** Default frame rate of a document (TTML2 §7.2). */
 const DEFAULT_FRAME_RATE = 30;
 
-const parser = new XMLParser({
-  preserveOrder: true,
-  ignoreAttributes: false,
-  attributeNamePrefix: '',
-  removeNSPrefix: true,
-  parseTagValue: false,
-  parseAttributeValue: false,
-  trimValues: false,
-  // A document defines no entities: those of XML and references to characters are decoded here.
-  processEntities: false,
-  maxNestedTags: MAX_DEPTH,
-});
-
-/** Node of the parser: content under its name, or text; attributes under `:@`. */
-type Node = Readonly<Record<string, unknown>> & { readonly ':@'?: Readonly<Record<string, string>> };
+const parser = makeXmlParser({ maxNestedTags: MAX_DEPTH, trimValues: false });
 
 /** Time in which something is shown, in seconds. */
 interface Span {
@@ -49,13 +36,13 @@ export function parseTimedText(bytes: Uint8Array, name: string): Subtitles {
   return { head: [], cues: cues.sort((first, second) => first.startSeconds - second.startSeconds), zeroSeconds: null };
 }
 
-function rootOf(text: string, name: string): Node {
+function rootOf(text: string, name: string): XmlNode {
   const malformed = (problem: string) => new AppError('SUBTITLES_MALFORMED', { name, problem });
-  if (/<!DOCTYPE|<!ENTITY/i.test(text)) throw malformed('it declares a document type, which is not accepted');
+  if (DOCUMENT_TYPE.test(text)) throw malformed('it declares a document type, which is not accepted');
   const verdict = XMLValidator.validate(text.replace(/^\uFEFF/, ''));
   if (verdict !== true) throw malformed(`it is no well-formed XML (line ${verdict.err.line})`);
   try {
-    const root = (parser.parse(text) as Node[]).find((node) => nameOf(node) === 'tt');
+    const root = (parser.parse(text) as XmlNode[]).find((node) => nameOf(node) === 'tt');
     if (root !== undefined) return root;
   } catch {
     throw malformed(`it nests more than ${MAX_DEPTH} elements deep`);
@@ -63,17 +50,17 @@ function rootOf(text: string, name: string): Node {
   throw malformed('its outermost element is not "tt"');
 }
 
-function nameOf(node: Node): string {
+function nameOf(node: XmlNode): string {
   return Object.keys(node).find((key) => key !== ':@') ?? '';
 }
 
-function childrenOf(node: Node): readonly Node[] {
+function childrenOf(node: XmlNode): readonly XmlNode[] {
   const content = node[nameOf(node)];
-  return Array.isArray(content) ? (content as Node[]) : [];
+  return Array.isArray(content) ? (content as XmlNode[]) : [];
 }
 
 /** Adds the cues of an element. Its times count from the start of its parent (TTML2 §12.2.1), and end with it. */
-function addCues(node: Node, around: Span, rates: Rates, cues: Cue[]): void {
+function addCues(node: XmlNode, around: Span, rates: Rates, cues: Cue[]): void {
   const name = nameOf(node);
   const attributes = node[':@'] ?? {};
   const shown = spanOf(attributes, around, rates);
@@ -90,7 +77,7 @@ function addCues(node: Node, around: Span, rates: Rates, cues: Cue[]): void {
   if (cue !== null) cues.push(cue);
 }
 
-function isTimed(node: Node): boolean {
+function isTimed(node: XmlNode): boolean {
   const { begin, end, dur } = node[':@'] ?? {};
   return begin !== undefined || end !== undefined || dur !== undefined;
 }
@@ -126,7 +113,7 @@ function ratesOf({ frameRate, frameRateMultiplier = '1 1', tickRate }: Readonly<
 }
 
 /** Returns the text of an element, with a line break for each `br`; other white space collapses, as by default. */
-function textOf(node: Node): string {
+function textOf(node: XmlNode): string {
   return childrenOf(node)
     .map((child) => {
       const name = nameOf(child);
@@ -136,14 +123,8 @@ function textOf(node: Node): string {
     .join('');
 }
 
-const NAMED: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
-
 /** Replaces the entities of XML by those of WebVTT. */
 function asWebVtt(text: string): string {
-  const plain = text.replace(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|(\w{1,8}));/gi, (whole, decimal, hex, name) => {
-    if (name !== undefined) return NAMED[name] ?? whole;
-    const code = Number.parseInt(decimal ?? hex, decimal === undefined ? 16 : 10);
-    return code <= 0x10ffff ? String.fromCodePoint(code) : whole;
-  });
+  const plain = decodeEntities(text);
   return plain.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }

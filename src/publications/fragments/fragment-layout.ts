@@ -22,7 +22,7 @@ export interface FragmentLayout {
   readonly indexes: ReadonlyMap<number, Buffer>;
 }
 
-export interface MoofPositions {
+interface MoofPositions {
   readonly baseDataOffsetsAt: readonly number[];
   /** True where the samples of its track runs begin with the mdat if they are counted from the moof. */
   readonly countsFromMoof: boolean;

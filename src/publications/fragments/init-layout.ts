@@ -22,6 +22,8 @@ import {
 /** The layout of an init segment. */
 export interface InitLayout {
   readonly path: string;
+  /** True when it is a byte range of a larger file, and so becomes a file of its own. */
+  readonly isRange: boolean;
   /** Top-level boxes in order, without those of C2PA and indexes of fragments, which no hash covers. */
   readonly boxes: readonly TopBox[];
   /** `track_ID` of the first track. */
@@ -61,6 +63,7 @@ export async function readInitLayout(reader: PartReader): Promise<InitLayout> {
   if (firstTrackId === undefined) throw malformed(reader, moov, 'it has no track');
   return {
     path: reader.name,
+    isRange: reader.isRange,
     boxes,
     firstTrackId,
     trackIds,

@@ -1,12 +1,7 @@
 import { createHash } from 'node:crypto';
 import { AppError } from '#errors/app-error.ts';
 import { describePart, type MediaPart, partKey } from '../media-part.ts';
-
-/** A top-level box by its position in the file. */
-interface PlacedBox {
-  readonly offset: number;
-  readonly sizeBytes: number;
-}
+import type { TopBox } from './top-boxes.ts';
 
 /**
  * Records the contents of the parts of a publication when they were validated: of each the SHA-256 of everything that is
@@ -31,7 +26,7 @@ export class PartContents {
 }
 
 /** Computes the digest of a part in memory; `start` is its offset in the file. */
-export function contentOf(boxes: readonly PlacedBox[], part: Buffer, start: number): Buffer {
+export function contentOf(boxes: readonly Pick<TopBox, 'offset' | 'sizeBytes'>[], part: Buffer, start: number): Buffer {
   const hash = createHash('sha256');
   for (const { offset, sizeBytes } of boxes) hash.update(part.subarray(offset - start, offset - start + sizeBytes));
   return hash.digest();

@@ -1,6 +1,4 @@
-import type { ByteSource } from '#bytes/byte-source.ts';
 import { foldersAbove } from '#bytes/path-overlap.ts';
-import { valueAt } from '#errors/assert.ts';
 import { type MediaPart, partKey, partsIn } from '../media-part.ts';
 import type { Publication } from '../publication.ts';
 
@@ -17,19 +15,6 @@ export interface SignedPart {
 
 /** All parts by `partKey` of their source. */
 export type SignedParts = ReadonlyMap<string, SignedPart>;
-
-/** Describes a part that takes `outputBytes` in the output. `fileBytes` is the size of its source file. */
-export function signedPart(
-  source: MediaPart,
-  paths: OutputPaths,
-  outputBytes: number,
-  { sizeBytes: fileBytes }: ByteSource,
-  merkleBoxBytes: number,
-): SignedPart {
-  const path = valueAt(paths, partKey(source));
-  const addedBytes = outputBytes - (source.range?.length ?? fileBytes);
-  return { source, path, addedBytes, merkleBoxSizeBytes: merkleBoxBytes };
-}
 
 /** Digits of a fragment's number in a new file name; players do not care, people sort by name. */
 const NUMBER_WIDTH = 5;

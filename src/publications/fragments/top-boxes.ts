@@ -15,7 +15,7 @@ import {
   type StraySamples,
   strayTableOfPart,
 } from '#formats/isobmff-boxes.ts';
-import type { ByteRange, MediaPart } from '../media-part.ts';
+import { type ByteRange, type MediaPart, rangeOf } from '../media-part.ts';
 
 /** A box directly in a file, as it lies there; up to seven bytes after the last box make one of type '' without header. */
 export interface TopBox extends Pick<BoxHeader, 'type' | 'offset' | 'sizeBytes' | 'headerSizeBytes'> {
@@ -62,11 +62,6 @@ export function memoryReaderOf(bytes: Buffer, part: MediaPart): PartReader {
     end: start + bytes.length,
     read: async (offset, length) => bytes.subarray(offset - start, offset - start + length),
   };
-}
-
-/** Returns the byte range of a part in its file. */
-export function rangeOf({ range }: MediaPart, { sizeBytes }: Pick<ByteSource, 'sizeBytes'>): ByteRange {
-  return range ?? { offset: 0, length: sizeBytes };
 }
 
 /** Lists the boxes of a part, of which it may have `maxBoxes`. Throws `FRAGMENT_MALFORMED` or the error of the box that does not fit. */

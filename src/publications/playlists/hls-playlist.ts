@@ -73,7 +73,6 @@ function referencesIn(path: string, lines: readonly HlsLine[]): PlaylistReferenc
     if (uri === undefined) continue;
     const tag: HlsLine | null = isVariant ? variant : each;
     const type = tag === null ? undefined : attributeOf(tag, 'TYPE');
-    const group = tag === null ? undefined : attributeOf(tag, isVariant ? 'AUDIO' : 'GROUP-ID');
     references.push({
       uri,
       line,
@@ -81,7 +80,6 @@ function referencesIn(path: string, lines: readonly HlsLine[]): PlaylistReferenc
       isVariant,
       isOfKeyFrames: name === 'EXT-X-I-FRAME-STREAM-INF',
       isOfMedia: isVariant || (name === 'EXT-X-MEDIA' && !/^(?:SUBTITLES|CLOSED-CAPTIONS)$/.test(type ?? '')),
-      soundGroup: isVariant || type === 'AUDIO' ? (group ?? null) : null,
     });
     if (isVariant) variant = null;
   }

@@ -51,7 +51,7 @@ function readPart(task: AddressingTask, element: XmlElement, reference: string, 
  * index says where they are (ISO/IEC 23009-1, §5.3.9.2).
  */
 export async function addressByIndex(task: AddressingTask, signal: AbortSignal): Promise<AddressedSegments> {
-  const path = task.index.tryLocate(task.base, '', task.values.positionOf(task.lineage[3]));
+  const path = task.index.tryLocate(task.base, '', task.position);
   const whole = { addressing: 'none', init: null, segments: [], adjacent: [] } as const;
   if (path === undefined) return whole;
   if (!isMp4(task)) return { ...whole, path };

@@ -1,5 +1,5 @@
 import { compareNaturally } from './file-names.ts';
-import { MAX_LISTED_FRAGMENTS, MAX_MISSING_IN_A_ROW, PATHS_PER_ADDRESS } from './limits.ts';
+import { MAX_LISTED_FRAGMENTS, MAX_MISSING_IN_A_ROW } from './limits.ts';
 import { readInitialization } from './mpd-segment-list.ts';
 import {
   type AddressedSegments,
@@ -14,10 +14,8 @@ import {
   segmentTimes,
   timescaleOf,
 } from './mpd-timeline.ts';
+import { filesLike, PLACEHOLDER } from './mpd-values.ts';
 import type { AdjacentFile, MpdSegment } from './playlist-document.ts';
-
-/** A number that no publication reaches, put in a template to see where the number goes. */
-const PROBE_NUMBER = 98765432109876543210n;
 
 /** Returns the segments of a representation that a SegmentTemplate addresses (ISO/IEC 23009-1, §5.3.9.4). */
 export function addressByTemplate(task: AddressingTask): AddressedSegments {
@@ -110,7 +108,7 @@ function adjacentFiles(
   return beside.flatMap(({ distance, number, time }) => {
     if ((number < 0n && media.includes('$Number')) || (time < 0n && media.includes('$Time'))) return [];
     const reference = fill(task, media, { Number: number, Time: time });
-    const path = task.index.tryLocate(task.base, reference, task.values.positionOf(task.lineage[3]));
+    const path = task.index.tryLocate(task.base, reference, task.position);
     return path === undefined ? [] : [{ path, distance }];
   });
 }
@@ -142,7 +140,6 @@ function locateAll(task: AddressingTask, media: string, { count, times }: Segmen
   if (count > 1n && !isEnumerating(media)) {
     throw task.values.malformed(innermost(task), '@media names the same file for every segment');
   }
-  const position = task.values.positionOf(task.lineage[3]);
   const segments: MpdSegment[] = [];
   let missing = 0;
   let number = startNumber(task);
@@ -150,8 +147,8 @@ function locateAll(task: AddressingTask, media: string, { count, times }: Segmen
     const reference = fill(task, media, { Number: number, Time: time });
     number += 1n;
     const path = mayBeMissing
-      ? task.index.tryLocate(task.base, reference, position)
-      : task.index.locate(task.base, reference, position);
+      ? task.index.tryLocate(task.base, reference, task.position)
+      : task.index.locate(task.base, reference, task.position);
     missing = path === undefined ? missing + 1 : 0;
     if (path === undefined) task.values.countMissing(1);
     else segments.push({ part: { path, range: null }, mediaSeconds, durationSeconds });
@@ -162,24 +159,17 @@ function locateAll(task: AddressingTask, media: string, { count, times }: Segmen
 
 /** Returns every file of the folder that the template could name, in the order of its number or time. */
 function matchingFiles(task: AddressingTask, media: string, durationSeconds: number): MpdSegment[] {
-  task.values.countMissing(Math.ceil(task.index.fileCount / PATHS_PER_ADDRESS));
-  const position = task.values.positionOf(task.lineage[3]);
-  const probe = fill(task, media, { Number: PROBE_NUMBER, Time: PROBE_NUMBER });
-  const [before, after] = task.index.pathOf(task.base, probe, position).split(String(PROBE_NUMBER));
-  if (before === undefined || after === undefined) return [];
-  const paths = [...task.index.paths].filter(
-    (path) =>
-      path.startsWith(before) &&
-      path.endsWith(after) &&
-      /^\d+$/.test(path.slice(before.length, after === '' ? undefined : -after.length)),
-  );
-  return paths
-    .sort(compareNaturally)
-    .map((path) => ({ part: { path, range: null }, mediaSeconds: null, durationSeconds }));
+  task.values.countSearch(task.index);
+  const reference = fill(task, media, { Number: BigInt(PLACEHOLDER), Time: BigInt(PLACEHOLDER) });
+  const found = filesLike(task.base, reference, task.position, task.index);
+  return found
+    .filter(({ text }) => /^\d+$/.test(text))
+    .sort((first, second) => compareNaturally(first.path, second.path))
+    .map(({ path }) => ({ part: { path, range: null }, mediaSeconds: null, durationSeconds }));
 }
 
 function locate(task: AddressingTask, template: string, values: Partial<TemplateValues>): string {
-  return task.index.locate(task.base, fill(task, template, values), task.values.positionOf(task.lineage[3]));
+  return task.index.locate(task.base, fill(task, template, values), task.position);
 }
 
 function fill(task: AddressingTask, template: string, values: Partial<TemplateValues>): string {

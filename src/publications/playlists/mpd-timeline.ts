@@ -1,6 +1,7 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
+import type { PlaylistPosition } from '#errors/entry.ts';
 import type { FolderIndex } from './folder-index.ts';
 import { MAX_LISTED_FRAGMENTS } from './limits.ts';
 import type { MpdValues } from './mpd-values.ts';
@@ -13,6 +14,8 @@ export interface AddressingTask {
   /** The elements of its addressing scheme that it inherits, outermost first; the innermost decides. */
   readonly elements: readonly XmlElement[];
   readonly values: MpdValues;
+  /** Where the MPD has the representation. */
+  readonly position: PlaylistPosition;
   readonly folder: SourceFolder;
   readonly index: FolderIndex;
   /** The base of references inside the representation. */

@@ -1,7 +1,8 @@
 import { AppError } from '#errors/app-error.ts';
+import type { PlaylistPosition } from '#errors/entry.ts';
 import type { ByteRange } from '../media-part.ts';
 import type { FolderIndex } from './folder-index.ts';
-import { MAX_ADDRESSES, MAX_MISSING_ADDRESSES, refuseBeyond } from './limits.ts';
+import { MAX_ADDRESSES, MAX_MISSING_ADDRESSES, PATHS_PER_ADDRESS, refuseBeyond } from './limits.ts';
 import { childrenOf, type LineIndex, type XmlElement } from './xml-element.ts';
 
 /** Reads typed attribute values of one MPD; every refusal names the element's line. */
@@ -16,7 +17,7 @@ export class MpdValues {
     this.#lines = lines;
   }
 
-  positionOf(element: XmlElement): { playlist: string; line: number } {
+  positionOf(element: XmlElement): PlaylistPosition {
     return { playlist: this.path, line: this.#lines.lineAt(element.start) };
   }
 
@@ -34,6 +35,11 @@ export class MpdValues {
   countMissing(count: number): void {
     this.#missingCount += count;
     refuseBeyond('files that one MPD names and that are missing', this.#missingCount, MAX_MISSING_ADDRESSES);
+  }
+
+  /** Counts the search of a folder for the files that a template may name. */
+  countSearch({ fileCount }: FolderIndex): void {
+    this.countMissing(Math.ceil(fileCount / PATHS_PER_ADDRESS));
   }
 
   /** Returns an unsigned integer of up to 64 bits; times of live streams do not fit a double. */
@@ -77,6 +83,23 @@ export class MpdValues {
       throw this.malformed(element, `@${attribute} is no byte range`);
     return { offset: Number(first), length: Number(last) - Number(first) + 1 };
   }
+}
+
+/** A number that no publication reaches, for an identifier of a template. */
+export const PLACEHOLDER = '98765432109876543210';
+
+/** Returns the files that a reference names with any text in the place of `PLACEHOLDER`, each with that text. */
+export function filesLike(
+  base: URL,
+  reference: string,
+  position: PlaylistPosition,
+  index: FolderIndex,
+): { readonly path: string; readonly text: string }[] {
+  const [before, after] = index.pathOf(base, reference, position).split(PLACEHOLDER);
+  if (before === undefined || after === undefined) return [];
+  return [...index.paths]
+    .filter((path) => path.startsWith(before) && path.endsWith(after))
+    .map((path) => ({ path, text: path.slice(before.length, path.length - after.length) }));
 }
 
 /**

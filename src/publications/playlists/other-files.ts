@@ -6,8 +6,7 @@ import { type Warning, warning } from '#errors/warning.ts';
 import { isPresented } from '../presentation/presentation.ts';
 import { isHidden, sentInPlaceOf } from './file-names.ts';
 import type { FolderIndex } from './folder-index.ts';
-import { PATHS_PER_ADDRESS } from './limits.ts';
-import { enterBaseUrl, MpdValues } from './mpd-values.ts';
+import { enterBaseUrl, filesLike, MpdValues, PLACEHOLDER } from './mpd-values.ts';
 import type { HlsPlaylist, PlaylistDocument } from './playlist-document.ts';
 import type { XmlElement } from './xml-element.ts';
 
@@ -116,30 +115,16 @@ function* filesNamedBeside(
     for (const base of new Set([bases.document, bases.element])) {
       const path = locate(address, base, position, index);
       if (path !== undefined) yield path;
-      if (address.includes('$')) yield* filesLike(address, base, position, index, values);
+      if (!address.includes('$')) continue;
+      values.countSearch(index);
+      const reference = address.replace(/\$.*\$/, PLACEHOLDER);
+      const like = withoutRefusal(() => filesLike(base, reference, position, index)) ?? [];
+      yield* like.map((file) => file.path).sort();
     }
   }
   const inner = { ...bases, element: enterBaseUrl(bases.element, element, index, values) };
   for (const child of element.children) yield* filesNamedBeside(child, inner, index, values);
 }
-
-/** Returns the files that a template may name, by what stands before its first identifier and behind its last one. */
-function filesLike(
-  template: string,
-  base: URL,
-  position: PlaylistPosition,
-  index: FolderIndex,
-  values: MpdValues,
-): string[] {
-  values.countMissing(Math.ceil(index.fileCount / PATHS_PER_ADDRESS));
-  const probe = template.replace(/\$.*\$/, PROBE);
-  const [before, after] = withoutRefusal(() => index.pathOf(base, probe, position))?.split(PROBE) ?? [];
-  if (before === undefined || after === undefined) return [];
-  return [...index.paths].filter((path) => path.startsWith(before) && path.endsWith(after)).sort();
-}
-
-/** A number that no publication reaches, for an identifier. */
-const PROBE = '98765432109876543210';
 
 function locate(address: string, base: URL, position: PlaylistPosition, index: FolderIndex): string | undefined {
   return withoutRefusal(() => index.tryLocate(base, address, position));

@@ -42,8 +42,6 @@ export interface PlaylistReference extends HlsReference {
   /** True for key frames (EXT-X-I-FRAME-STREAM-INF). */
   readonly isOfKeyFrames: boolean;
   readonly isVariant: boolean;
-  /** The group that the sound of a variant is in, or that sound belongs to. */
-  readonly soundGroup: string | null;
 }
 
 export interface HlsMedia extends HlsFile {
@@ -106,6 +104,8 @@ export interface MpdPeriod {
 
 /** A representation in one period. */
 export interface MpdRepresentation {
+  /** The path of the MPD. */
+  readonly playlist: string;
   readonly line: number;
   /** From the MPD element down to the Representation: what it inherits from, outermost first. */
   readonly lineage: readonly [

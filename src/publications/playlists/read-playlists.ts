@@ -216,7 +216,9 @@ async function readMpd(
         const scheme = schemeOf(lineage);
         const elements = scheme === undefined ? [] : lineage.flatMap((element) => childOf(element, scheme) ?? []);
         const base = enterBaseUrl(setBase, representation, index, values);
-        const task = { lineage, elements, values, folder, index, base, periodSeconds: durationSeconds, countedSeconds };
+        const position = values.positionOf(representation);
+        const times = { periodSeconds: durationSeconds, countedSeconds };
+        const task = { lineage, elements, values, position, folder, index, base, ...times };
         const addressed = await addressSegments(task, scheme, signal);
         representations.push(describeRepresentation(task, addressed, each));
         segmentCount += addressed.segments.length;
@@ -230,7 +232,7 @@ async function readMpd(
 }
 
 function describeRepresentation(
-  { lineage, elements, values, periodSeconds }: AddressingTask,
+  { lineage, elements, values, position, periodSeconds }: AddressingTask,
   addressed: AddressedSegments,
   { roundingSeconds }: MpdPeriod,
 ): MpdRepresentation {
@@ -239,7 +241,7 @@ function describeRepresentation(
   const endSeconds = periodSeconds === undefined ? null : startSeconds + periodSeconds + roundingSeconds;
   const window = { startSeconds, endSeconds };
   const isTimed = addressed.addressing === 'base' || innermostChild(elements, 'SegmentTimeline') !== undefined;
-  return { line: values.positionOf(lineage[3]).line, lineage, periodSeconds, window, isTimed, ...addressed };
+  return { ...position, lineage, periodSeconds, window, isTimed, ...addressed };
 }
 
 function timedPeriods(root: XmlElement, values: MpdValues): MpdPeriod[] {

@@ -45,6 +45,13 @@ export interface ListedPart {
   readonly line: number;
 }
 
+/** A listing of fragments with an init segment. */
+export type InitListing = RenditionListing & { readonly init: ListedPart };
+
+export function hasInit(listing: RenditionListing): listing is InitListing {
+  return listing.init !== null;
+}
+
 /** Returns the parts of a listing, its init segment first. */
 export function listedParts({ init, fragments }: RenditionListing): readonly ListedPart[] {
   return init === null ? fragments : [init, ...fragments];
@@ -83,12 +90,16 @@ export function gapsOf(playlist: PlaylistDocument, index: FolderIndex): string[]
   return playlist.gaps.flatMap(({ uri, line }) => index.tryLocate(base, uri, { playlist: playlist.path, line }) ?? []);
 }
 
-/** Returns the files without segments that an MPD names, with no init segment. */
-export function wholeFilesOf(playlist: PlaylistDocument): RenditionListing[] {
-  if (playlist.kind !== 'mpd') return [];
-  return playlist.representations.flatMap(({ addressing, path, line }) => {
+/** Returns the representations of all MPDs among playlists. */
+export function representationsIn(playlists: readonly PlaylistDocument[]): MpdRepresentation[] {
+  return playlists.flatMap((playlist) => (playlist.kind === 'mpd' ? playlist.representations : []));
+}
+
+/** Returns the files without segments that MPDs name, with no init segment. */
+export function wholeFilesOf(playlists: readonly PlaylistDocument[]): RenditionListing[] {
+  return representationsIn(playlists).flatMap(({ addressing, path, playlist, line }) => {
     if (addressing !== 'none' || path === undefined) return [];
-    return { playlist: playlist.path, init: null, fragments: [{ part: { path, range: null }, line, ...UNTIMED }] };
+    return { playlist, init: null, fragments: [{ part: { path, range: null }, line, ...UNTIMED }] };
   });
 }
 
@@ -218,13 +229,10 @@ export function declaredKinds(
     const declared = ofPlaylists.get(playlist);
     if (init !== null && declared !== undefined) note(init.part, declared);
   }
-  for (const playlist of playlists) {
-    if (playlist.kind !== 'mpd') continue;
-    for (const { init, line, lineage } of playlist.representations) {
-      const [, , set, representation] = lineage;
-      const kind = kindOfMpd((name) => representation.attributes.get(name) ?? set.attributes.get(name));
-      if (init !== null && kind !== null) note(init, { kind, playlist: playlist.path, line });
-    }
+  for (const { init, playlist, line, lineage } of representationsIn(playlists)) {
+    const [, , set, representation] = lineage;
+    const kind = kindOfMpd((name) => representation.attributes.get(name) ?? set.attributes.get(name));
+    if (init !== null && kind !== null) note(init, { kind, playlist, line });
   }
   return kinds;
 }

@@ -1,6 +1,11 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
-import { parseBoxHeader, parseSegmentIndex, type SegmentIndexFields } from '#formats/isobmff-boxes.ts';
+import {
+  BOX_HEADER_SIZE_BYTES,
+  parseBoxHeader,
+  parseSegmentIndex,
+  type SegmentIndexFields,
+} from '#formats/isobmff-boxes.ts';
 import type { ByteRange } from '../media-part.ts';
 import { MAX_LISTED_FRAGMENTS, MAX_SIDX_BOXES, MAX_SIDX_BYTES, MAX_SIDX_DEPTH } from './limits.ts';
 
@@ -13,8 +18,6 @@ interface Subsegment extends ByteRange {
   readonly durationTicks: number;
 }
 
-/** Size and type of a box, 32 bits each. */
-const HEADER_SIZE_BYTES = 8;
 /** The first read of an index, in bytes: most have no more. */
 const FIRST_READ_BYTES = 16 * 1024;
 
@@ -70,7 +73,7 @@ class IndexReader {
 
   /** Reads the box alone: what refers to it may count the media behind it too. */
   async #readBox(offset: number, length: number, refuse: (problem: string) => never): Promise<ParsedSidx | undefined> {
-    if (length < HEADER_SIZE_BYTES || offset + length > this.#source.sizeBytes) refuse('its size cannot be right');
+    if (length < BOX_HEADER_SIZE_BYTES || offset + length > this.#source.sizeBytes) refuse('its size cannot be right');
     const head = await readRange(this.#source, offset, Math.min(length, FIRST_READ_BYTES), this.#signal);
     const sizeBytes = head.readUInt32BE(0);
     if (sizeBytes > length) return undefined;
@@ -111,7 +114,7 @@ type ParsedSidx = SegmentIndexFields & { readonly sizeBytes: number };
 
 /** Parses a box; undefined where it is no whole sidx box. */
 function parseSidx(bytes: Buffer): ParsedSidx | undefined {
-  if (bytes.toString('latin1', 4, HEADER_SIZE_BYTES) !== 'sidx') return undefined;
-  const index = parseSegmentIndex(bytes.subarray(HEADER_SIZE_BYTES));
+  if (bytes.toString('latin1', 4, BOX_HEADER_SIZE_BYTES) !== 'sidx') return undefined;
+  const index = parseSegmentIndex(bytes.subarray(BOX_HEADER_SIZE_BYTES));
   return index === undefined || index.timescale === 0 ? undefined : { ...index, sizeBytes: bytes.length };
 }

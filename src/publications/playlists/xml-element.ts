@@ -1,6 +1,7 @@
 import { XMLParser, XMLValidator } from 'fast-xml-parser';
 import { partitionPoint } from '#bytes/partition-point.ts';
 import { AppError } from '#errors/app-error.ts';
+import { DOCUMENT_TYPE, decodeEntities, makeXmlParser, type XmlNode } from '#formats/xml.ts';
 import { MAX_MPD_DEPTH, MAX_MPD_TAGS } from './limits.ts';
 
 /** An element of an XML document and where it stands in the text. Names are without their namespace prefix. */
@@ -17,30 +18,16 @@ export interface XmlElement {
   readonly end: number;
 }
 
-/** A node as the parser returns it: its name as a key, its attributes under `:@`, its position under a symbol. */
-type ParsedNode = Record<string, unknown> & { readonly ':@'?: Record<string, string> };
-
 const POSITION = XMLParser.getMetaDataSymbol() as unknown as string;
 
-const parser = new XMLParser({
-  preserveOrder: true,
-  ignoreAttributes: false,
-  attributeNamePrefix: '',
-  removeNSPrefix: true,
-  parseTagValue: false,
-  parseAttributeValue: false,
-  // Entities are decoded here, the five of XML and character references only: a document cannot define its own.
-  processEntities: false,
-  captureMetaData: true,
-  maxNestedTags: MAX_MPD_DEPTH,
-});
+const parser = makeXmlParser({ maxNestedTags: MAX_MPD_DEPTH, captureMetaData: true });
 
 /**
  * Parses a document and returns its root element. Document type declarations are refused: they define entities. Throws
  * `PLAYLIST_TOO_LARGE` or `PLAYLIST_MALFORMED`.
  */
 export function parseXml(path: string, text: string): XmlElement {
-  const doctype = text.search(/<!DOCTYPE|<!ENTITY/i);
+  const doctype = text.search(DOCUMENT_TYPE);
   if (doctype !== -1)
     throw malformed(path, new LineIndex(text).lineAt(doctype), 'document type declarations are not accepted');
   const tagCount = countTags(text);
@@ -63,7 +50,7 @@ function countTags(text: string): number {
 
 function rootOf(path: string, text: string): XmlElement | undefined {
   try {
-    const nodes = parser.parse(text) as ParsedNode[];
+    const nodes = parser.parse(text) as XmlNode[];
     return nodes.map(toElement).find((element) => element !== null && !element.name.startsWith('?')) ?? undefined;
   } catch (cause) {
     const problem = `it cannot be parsed as XML, or nests more than ${MAX_MPD_DEPTH} elements deep`;
@@ -71,10 +58,10 @@ function rootOf(path: string, text: string): XmlElement | undefined {
   }
 }
 
-function toElement(node: ParsedNode): XmlElement | null {
+function toElement(node: XmlNode): XmlElement | null {
   const name = Object.keys(node).find((key) => key !== ':@');
   if (name === undefined || name.startsWith('#')) return null;
-  const content = node[name] as ParsedNode[];
+  const content = node[name] as XmlNode[];
   const children = content.map(toElement).filter((child) => child !== null);
   const { startIndex, endIndex } = node[POSITION] as { startIndex: number; endIndex: number };
   return {
@@ -86,17 +73,6 @@ function toElement(node: ParsedNode): XmlElement | null {
     start: startIndex,
     end: endIndex,
   };
-}
-
-const PREDEFINED: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
-
-function decodeEntities(text: string): string {
-  if (!text.includes('&')) return text;
-  return text.replace(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|(amp|lt|gt|quot|apos));/gi, (whole, decimal, hex, name) => {
-    if (name !== undefined) return PREDEFINED[name] ?? whole;
-    const code = decimal !== undefined ? Number.parseInt(decimal, 10) : Number.parseInt(hex, 16);
-    return code <= 0x10ffff ? String.fromCodePoint(code) : whole;
-  });
 }
 
 function malformed(playlist: string, line: number, problem: string): AppError {

@@ -27,7 +27,7 @@ export interface PlaylistText extends HashedFile {
 }
 
 /** A folder with playlists whose files are hashed. */
-export interface PresentedFolder {
+interface PresentedFolder {
   readonly folder: Pick<SourceFolder, 'name' | 'files' | 'open'>;
   /** Returns the binding of an init segment or a fragment of a signed rendition; null for any other file. */
   bindingOf(path: string): BoundPart | null;
@@ -46,8 +46,7 @@ export async function hashNamedFiles(
   signal: AbortSignal,
 ): Promise<HashedPlaylist[]> {
   // Without an address: a publication names the same files wherever it lies.
-  const { name, files: listed } = folder;
-  const located = { name, files: listed, open: folder.open.bind(folder), close: async () => undefined };
+  const located = { name: folder.name, files: folder.files, open: folder.open.bind(folder) };
   const index = new FolderIndex(located, 'keep');
   const others = new Set(playlists.map(({ path }) => path));
   const hashed: HashedPlaylist[] = [];

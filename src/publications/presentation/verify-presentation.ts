@@ -42,7 +42,7 @@ export interface NamingText {
 }
 
 /** A manifest as it is signed: what it presents, and the files that its trees bind. */
-export interface PresentingManifest {
+interface PresentingManifest {
   /** Equal for copies of one manifest, whatever differs in bytes that nobody signed. */
   readonly id: string;
   readonly presentation: PresentationReading;
@@ -131,10 +131,8 @@ export async function verifyPresentation(
     const differences = [...compared.differences, ...unlisted];
     const absent = compared.absent.filter((path) => !hidden.has(path));
     const state = differences.length === 0 ? 'as_signed' : 'changed';
-    const namingTexts = [
-      ...(await files.namingTexts(hashed.flatMap(({ named }) => named.map(({ path }) => path)))),
-      ...(await namingFragments(folder, [...texts], signal)),
-    ];
+    const named = hashed.flatMap((each) => each.named.map(({ path }) => path));
+    const namingTexts = await files.namingTexts(named, texts);
     return { state, differences, absent, problems: [], namingTexts };
   };
   const compared = await mapConcurrent(groups, 1, async (group) => {
@@ -272,26 +270,19 @@ class FileHashes {
     return await known;
   }
 
-  /** Returns those of the files that were hashed that name others. */
-  async namingTexts(paths: readonly string[]): Promise<NamingText[]> {
-    const texts = await mapConcurrent([...new Set(paths)], 1, async (path) => {
+  /** Returns the texts that name files, among those that were hashed and among fragments. */
+  async namingTexts(hashed: readonly string[], fragments: ReadonlySet<string>): Promise<NamingText[]> {
+    const ofFiles = await mapConcurrent([...new Set(hashed)], 1, async (path): Promise<NamingText> => {
       return { path, addresses: (await this.#hashes.get(path))?.addresses ?? [] };
     });
-    return texts.filter(({ addresses }) => addresses.length > 0);
+    const ofFragments = await mapConcurrent([...fragments], 1, async (path): Promise<NamingText> => {
+      const reading = withSource(this.#folder, { path }, this.#signal, (source) =>
+        addressesInFragment(source, this.#signal),
+      );
+      return { path, addresses: await reading };
+    });
+    return [...ofFiles, ...ofFragments].filter(({ addresses }) => addresses.length > 0);
   }
-}
-
-/** Returns those of the fragments of text that name files. */
-async function namingFragments(
-  folder: SourceFolder,
-  paths: readonly string[],
-  signal: AbortSignal,
-): Promise<NamingText[]> {
-  const texts = await mapConcurrent(paths, 1, async (path): Promise<NamingText> => {
-    const addresses = await withSource(folder, { path }, signal, (source) => addressesInFragment(source, signal));
-    return { path, addresses };
-  });
-  return texts.filter(({ addresses }) => addresses.length > 0);
 }
 
 function hashOfFile(folder: SourceFolder, path: string, signal: AbortSignal): Promise<ReadFile> {

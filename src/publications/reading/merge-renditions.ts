@@ -2,7 +2,12 @@ import { AppError } from '#errors/app-error.ts';
 import { type ByteRange, describePart, type MediaPart, partKey } from '../media-part.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
 import { MAX_LISTED_FRAGMENTS, MAX_RENDITIONS, refuseBeyond } from '../playlists/limits.ts';
-import { type ListedPart, listedParts, type RenditionListing } from '../playlists/rendition-listings.ts';
+import {
+  type InitListing,
+  type ListedPart,
+  listedParts,
+  type RenditionListing,
+} from '../playlists/rendition-listings.ts';
 
 /** A rendition while listings are merged into it. */
 export interface MergedRendition {
@@ -19,7 +24,7 @@ export interface MergedRendition {
  * Merges what all playlists say into renditions: the same files named by several playlists, HLS and DASH alike, are one.
  * Playlists that contradict each other are refused.
  */
-export function mergeListings(listings: readonly (RenditionListing & { init: ListedPart })[]): MergedRendition[] {
+export function mergeListings(listings: readonly InitListing[]): MergedRendition[] {
   const renditions = new Map<string, MergedRendition>();
   const owners = new Map<string, MergedRendition>();
   let fragmentCount = 0;

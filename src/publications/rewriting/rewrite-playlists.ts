@@ -13,7 +13,7 @@ import {
   replaceHlsAttribute,
 } from '../playlists/hls-lines.ts';
 import { locatorIn, referencesOf } from '../playlists/hls-playlist.ts';
-import type { HlsMedia, HlsMultivariant } from '../playlists/playlist-document.ts';
+import type { HlsMedia, HlsMultivariant, HlsSegment } from '../playlists/playlist-document.ts';
 import type { Publication } from '../publication.ts';
 import { type AddedRates, addedRates, type GrownSegment, NOTHING_ADDED } from './added-rates.ts';
 import { rewriteMpd } from './rewrite-mpd.ts';
@@ -35,8 +35,9 @@ export async function rewritePlaylists(
   const rates = new Map<string, AddedRates>();
   for (const playlist of playlists) {
     if (playlist.kind !== 'hls-media') continue;
-    rates.set(playlist.path, addedRates(await grownSegments(playlist, index, parts, moveRange)));
-    rewritten.set(playlist.path, await rewriteHlsMedia(playlist, index, parts, moveRange));
+    const segments = await outputSegments(playlist, index, parts, moveRange);
+    rates.set(playlist.path, addedRates(segments));
+    rewritten.set(playlist.path, rewriteHlsMedia(playlist, segments, index, parts));
   }
   for (const playlist of playlists) {
     if (playlist.kind === 'mpd') rewritten.set(playlist.path, rewriteMpd(playlist, index, parts));
@@ -48,23 +49,31 @@ export async function rewritePlaylists(
   return rewritten;
 }
 
-async function grownSegments(
+/** A segment of a media playlist as it is in the output. */
+interface OutputSegment extends GrownSegment {
+  readonly segment: HlsSegment;
+  /** The path of its source. */
+  readonly path: string;
+  /** Undefined where it is no signed part, and lies in none. */
+  readonly moved: SignedPart | MovedRange | undefined;
+}
+
+async function outputSegments(
   playlist: HlsMedia,
   index: FolderIndex,
   parts: SignedParts,
   moveRange: MoveRange,
-): Promise<GrownSegment[]> {
+): Promise<OutputSegment[]> {
   const locate = locatorIn(playlist, index);
-  const grown: GrownSegment[] = [];
+  const found: OutputSegment[] = [];
   for (const segment of playlist.segments) {
     const { range, durationSeconds } = segment;
     const path = locate(segment);
     const part = parts.get(partKey(index.partAt(path, range)));
-    const moved = part === undefined && range !== null ? await moveRange(path, range) : undefined;
-    const movedBytes = moved === undefined || range === null ? 0 : moved.length - range.length;
-    grown.push({ durationSeconds, addedBytes: part?.addedBytes ?? movedBytes });
+    const moved = part ?? (range === null ? undefined : await moveRange(path, index.rangeIn(path, range)));
+    found.push({ segment, path, moved, durationSeconds, addedBytes: moved?.addedBytes ?? 0 });
   }
-  return grown;
+  return found;
 }
 
 /**
@@ -102,13 +111,15 @@ async function moveInside(
     const layout = await readFragmentLayout(await readerOf(source, part, signal));
     const positions = outputPositions(layout, merkleBoxSizeBytes);
     const start = offset === layout.moof.offset ? positions.ofBox(layout.moof) : positions.ofBoundary(offset);
-    return { path, offset: start, length: positions.ofBoundary(offset + length) - start };
+    const movedLength = positions.ofBoundary(offset + length) - start;
+    return { path, offset: start, length: movedLength, addedBytes: movedLength - length };
   });
 }
 
 /** A byte range inside a fragment, as I-frame playlists have them, in the output. */
 interface MovedRange extends ByteRange {
   readonly path: string;
+  readonly addedBytes: number;
 }
 
 /** Finds where a byte range of a source file lies in the output; undefined where it lies in no signed fragment. */
@@ -118,12 +129,12 @@ type MoveRange = (path: string, range: ByteRange) => Promise<MovedRange | undefi
  * Rewrites the lines of a media playlist about files that moved: byte ranges that became files, and byte
  * ranges of single frames. Every other line stays as it is. Returns the same text where nothing changes.
  */
-async function rewriteHlsMedia(
+function rewriteHlsMedia(
   playlist: HlsMedia,
+  segments: readonly OutputSegment[],
   index: FolderIndex,
   parts: SignedParts,
-  moveRange: MoveRange,
-): Promise<string> {
+): string {
   const editor = new LineEditor(playlist.text);
   const pathOf = locatorIn(playlist, index);
   for (const map of new Set(playlist.segments.map((segment) => segment.map))) {
@@ -135,12 +146,8 @@ async function rewriteHlsMedia(
     editor.edit(map.line, (line) => replaceHlsAttribute(line, 'URI', relativeReference(playlist.path, moved.path)));
   }
   let hasMoved = false;
-  for (const segment of playlist.segments) {
-    if (segment.range === null) continue;
-    const path = pathOf(segment);
-    const whole = parts.get(partKey(index.partAt(path, segment.range)));
-    const moved = whole ?? (await moveRange(path, index.rangeIn(path, segment.range)));
-    if (moved === undefined) continue;
+  for (const { segment, path, moved } of segments) {
+    if (segment.range === null || moved === undefined) continue;
     hasMoved = true;
     if (moved.path !== path)
       editor.edit(segment.line, (line) => keepIndent(line, relativeReference(playlist.path, moved.path)));

@@ -32,7 +32,7 @@ export interface FragmentPlan {
 export function planFragment(
   layout: FragmentLayout,
   merkleBoxSizeBytes: number,
-  sampleSizes: DefaultSizes = new Map(),
+  sampleSizes: DefaultSizes,
 ): FragmentPlan {
   const positions = outputPositions(layout, merkleBoxSizeBytes);
   const splices: Splice[] = [];
@@ -83,10 +83,9 @@ const DEFAULT_FTYP = Buffer.from('00000014667479706973_6f36_00000000_69736f36'.r
 
 /**
  * Plans the signed form of an init segment: the manifest box after ftyp, earlier ones left out. The plan's digest is the
- * `initHash`; it depends on the manifest's size, not on the manifest. Boxes listed in `leaveOut` are not written: a
- * segment index makes no sense where the media have moved to files of their own.
+ * `initHash`; it depends on the manifest's size, not on the manifest.
  */
-export function planInit(layout: InitLayout, manifestSizeBytes: number, leaveOut: readonly string[] = []): SplicePlan {
+export function planInit(layout: InitLayout, manifestSizeBytes: number): SplicePlan {
   const header = c2paUuidBoxHead('manifest', manifestSizeBytes);
   const splices: Splice[] = [];
   let position = 0;
@@ -100,7 +99,8 @@ export function planInit(layout: InitLayout, manifestSizeBytes: number, leaveOut
     addManifest();
   }
   for (const box of layout.boxes) {
-    if (leaveOut.includes(box.type)) continue;
+    // An index of the file that it was a range of says nothing true about a file of its own.
+    if (layout.isRange && box.type === 'sidx') continue;
     splices.push(...hashedBox(box, position, null));
     position += box.sizeBytes;
     if (box.type === 'ftyp') addManifest();

@@ -5,13 +5,14 @@ import { withSource } from '#bytes/source-folder.ts';
 import { outputSizeBytes, type SplicePlan } from '#bytes/splice-plan.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
-import { itemAt } from '#errors/assert.ts';
+import { itemAt, valueAt } from '#errors/assert.ts';
+import type { FolderPart } from '#outputs/output-sink.ts';
 import { type FragmentLayout, readFragmentLayout } from '../fragments/fragment-layout.ts';
 import type { InitLayout } from '../fragments/init-layout.ts';
 import { contentOf } from '../fragments/part-contents.ts';
-import { type SignedPart, signedPart } from '../fragments/signed-part.ts';
-import { memoryReaderOf, rangeOf, readerOf } from '../fragments/top-boxes.ts';
-import type { MediaPart } from '../media-part.ts';
+import type { SignedPart } from '../fragments/signed-part.ts';
+import { memoryReaderOf, readerOf } from '../fragments/top-boxes.ts';
+import { type MediaPart, partKey, rangeOf } from '../media-part.ts';
 import { merkleBoxesOf, merkleBoxSizes, type OpenMap } from './merkle-maps.ts';
 import { type FragmentPlan, planFragment, planInit } from './plan-parts.ts';
 import type { FragmentsContext, SigningContext } from './signing-context.ts';
@@ -58,8 +59,8 @@ export async function signFragments(
 
 /** An init segment ready to be written: what it hashes to depends on the size of the manifest alone. */
 export interface PlannedInit {
+  readonly init: MediaPart;
   readonly initHash: Uint8Array;
-  readonly part: SignedPart;
   readonly plan: SplicePlan;
 }
 
@@ -68,27 +69,26 @@ export async function planSignedInit(
   init: MediaPart,
   layout: InitLayout,
   manifestSizeBytes: number,
-  { folder, paths, signal }: SigningContext,
+  { folder, signal }: SigningContext,
 ): Promise<PlannedInit> {
   return await withSource(folder, init, signal, async (source) => {
-    // An index of the file that it was a range of says nothing true about a file of its own.
-    const plan = planInit(layout, manifestSizeBytes, init.range === null ? [] : ['sidx']);
+    const plan = planInit(layout, manifestSizeBytes);
     const { flat: initHash } = await digestPlan(plan, source, { signal });
-    return { initHash, plan, part: signedPart(init, paths, outputSizeBytes(plan), source, 0) };
+    return { init, initHash, plan };
   });
 }
 
 /** Writes an init segment with its manifest. */
 export async function writeSignedInit(
-  { plan, part }: PlannedInit,
+  { init, plan }: PlannedInit,
   manifest: Uint8Array,
-  { folder, writer, signal, wrote, validated }: SigningContext,
+  { folder, writer, paths, signal, wrote, validated }: SigningContext,
 ): Promise<void> {
-  await withSource(folder, part.source, signal, async (source) => {
-    const output = await writer.create(part.path, signal);
+  await withSource(folder, init, signal, async (source) => {
+    const output = await writer.create(valueAt(paths, partKey(init)), signal);
     try {
       const digests = await executePlan(plan, source, output, { signal, digestSource: validated !== undefined });
-      validated?.requireSame(part.source, digests.source);
+      validated?.requireSame(init, digests.source);
       await fillHole(plan, output, manifest, signal);
     } finally {
       await output.close();
@@ -105,7 +105,7 @@ async function signGroup(
   shared: Pick<FragmentGroup, 'init' | 'arena'>,
   context: FragmentsContext,
 ): Promise<readonly WrittenFragment[]> {
-  const open = new Set<FragmentOutput>();
+  const open = new Set<FolderPart>();
   // Fragments behind those of a group that is not the last one make no difference to the proofs in it.
   const boxSizeOf = merkleBoxSizes({ ...map, count: first + fragments.length });
   try {
@@ -114,14 +114,13 @@ async function signGroup(
     );
     const leaves = written.map(({ leaf }) => leaf);
     const boxes = merkleBoxesOf(map, first, leaves);
-    await mapConcurrent(written, MAX_CONCURRENT_FRAGMENTS, async ({ output }, index) => {
-      await output.finish(itemAt(boxes, index));
-      open.delete(output);
+    await mapConcurrent(written, MAX_CONCURRENT_FRAGMENTS, async ({ finish }, index) => {
+      await finish(itemAt(boxes, index));
       await context.done?.(itemAt(fragments, index));
     });
     return written;
   } finally {
-    await Promise.allSettled([...open].map((output) => output.close()));
+    await Promise.allSettled([...open].map((file) => file.close()));
   }
 }
 
@@ -165,9 +164,10 @@ const MAX_BUFFERED_FRAGMENT_BYTES = 256 * 1024;
 
 /** A fragment that is written but for its Merkle box. */
 interface WrittenFragment {
-  readonly output: FragmentOutput;
   readonly leaf: Uint8Array;
   readonly part: SignedPart;
+  /** Writes the Merkle box and closes the file. */
+  finish(merkleBox: Uint8Array): Promise<void>;
 }
 
 /** The init segment and the tracks that the fragments of a rendition belong to. */
@@ -178,8 +178,8 @@ interface FragmentGroup {
   readonly init: RenditionTracks;
   /** Holds small fragments until all of the group are finished. */
   readonly arena: BufferArena;
-  /** Outputs that may be left unfinished. */
-  readonly open: Set<FragmentOutput>;
+  /** Files that are written as they are read, and that may be left unfinished. */
+  readonly open: Set<FolderPart>;
 }
 
 /** Reads a fragment once, hashes what it becomes, and writes it with space for its Merkle box. */
@@ -197,14 +197,15 @@ async function writeFragment(
     refuseOtherTracks(layout, init);
     const plan = planFragment(layout, boxSizeBytes, init.sampleSizes);
     const sizeBytes = outputSizeBytes(plan.plan);
-    const signed = signedPart(part, context.paths, sizeBytes, source, boxSizeBytes);
+    const path = valueAt(context.paths, partKey(part));
+    const addedBytes = sizeBytes - rangeOf(part, source).length;
     if (bytes !== null) context.validated?.requireSame(part, contentOf(layout.boxes, bytes, reader.start));
     const written =
       bytes === null
-        ? await streamFragment(plan, { part, source }, signed.path, open, context)
-        : composeFragment(plan, bytes, reader.start, arena.allocate(sizeBytes), signed.path, context);
+        ? await streamFragment(plan, { part, source }, path, open, context)
+        : composeFragment(plan, bytes, reader.start, arena.allocate(sizeBytes), path, context);
     context.wrote(sizeBytes);
-    return { ...written, part: signed };
+    return { ...written, part: { source: part, path, addedBytes, merkleBoxSizeBytes: boxSizeBytes } };
   });
 }
 
@@ -231,9 +232,9 @@ function composeFragment(
   composed: Buffer,
   path: string,
   { writer, signal }: SigningContext,
-): Pick<WrittenFragment, 'output' | 'leaf'> {
-  const leaf = applyInMemory(plan, bytes, sourceOffset, composed);
-  const output: FragmentOutput = {
+): Pick<WrittenFragment, 'leaf' | 'finish'> {
+  return {
+    leaf: applyInMemory(plan, bytes, sourceOffset, composed),
     async finish(merkleBox) {
       composed.set(merkleBox, merkleBoxOffset);
       const file = await writer.create(path, signal);
@@ -243,9 +244,7 @@ function composeFragment(
         await file.close();
       }
     },
-    close: () => Promise.resolve(),
   };
-  return { leaf, output };
 }
 
 /** Writes a fragment as it is read. */
@@ -253,21 +252,21 @@ async function streamFragment(
   { plan, merkleBoxOffset }: FragmentPlan,
   { part, source }: { readonly part: MediaPart; readonly source: ByteSource },
   path: string,
-  open: Set<FragmentOutput>,
+  open: Set<FolderPart>,
   { writer, signal, validated }: SigningContext,
-): Promise<Pick<WrittenFragment, 'output' | 'leaf'>> {
+): Promise<Pick<WrittenFragment, 'leaf' | 'finish'>> {
   const file = await writer.create(path, signal);
-  const output: FragmentOutput = {
+  open.add(file);
+  const digests = await executePlan(plan, source, file, { signal, digestSource: validated !== undefined });
+  validated?.requireSame(part, digests.source);
+  return {
+    leaf: digests.flat,
     async finish(merkleBox) {
       await file.write(merkleBox, merkleBoxOffset, signal);
       await file.close();
+      open.delete(file);
     },
-    close: () => file.close(),
   };
-  open.add(output);
-  const digests = await executePlan(plan, source, file, { signal, digestSource: validated !== undefined });
-  validated?.requireSame(part, digests.source);
-  return { output, leaf: digests.flat };
 }
 
 /** Throws `FRAGMENT_MALFORMED` for a fragment of another track: no player can play it with this init segment. */
@@ -276,12 +275,4 @@ function refuseOtherTracks({ path, moof, trackIds }: FragmentLayout, init: Rendi
   if (foreignTrack === undefined) return;
   const problem = `it is of track ${foreignTrack}, and its init segment ${JSON.stringify(init.path)} has only ${init.trackIds.join(', ')}`;
   throw new AppError('FRAGMENT_MALFORMED', { file: path, boxType: 'moof', offset: moof.offset, problem });
-}
-
-/** Output of a fragment; its Merkle box is written last. */
-interface FragmentOutput {
-  /** Writes the Merkle box and closes the file. */
-  finish(merkleBox: Uint8Array): Promise<void>;
-  /** Closes the file if it was not finished. Safe to call again. */
-  close(): Promise<void>;
 }

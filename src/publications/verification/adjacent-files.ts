@@ -1,15 +1,12 @@
-import { type MediaPart, partKey, type Rendition } from '../media-part.ts';
+import { type MediaPart, partKey } from '../media-part.ts';
 import type { AdjacentFile, MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
+import { representationsIn } from '../playlists/rendition-listings.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
-import { type FoundFragment, positionIn, type ReadRendition } from './verify-parts.ts';
+import { type FoundFragment, type PartsVerification, positionIn } from './verify-parts.ts';
 import type { RenditionReading } from './verify-renditions.ts';
-
-/** Reads parts of a rendition that no playlist lists. */
-export type ReadFurther = (rendition: Rendition) => Promise<ReadRendition>;
 
 /** A file beside the segments of a representation. */
 interface Candidate extends AdjacentFile {
-  readonly playlist: string;
   readonly representation: MpdRepresentation;
 }
 
@@ -20,40 +17,33 @@ interface Candidate extends AdjacentFile {
 export async function findAdjacentFiles(
   playlists: readonly PlaylistDocument[],
   readings: readonly RenditionReading[],
-  read: ReadFurther,
+  verification: PartsVerification,
 ): Promise<FoundInPlaylist[]> {
-  const candidates = playlists.flatMap((document): Candidate[] =>
-    document.kind === 'mpd'
-      ? document.representations.flatMap((representation) =>
-          representation.adjacent.map((each) => ({ ...each, playlist: document.path, representation })),
-        )
-      : [],
+  const representations = representationsIn(playlists);
+  const candidates = representations.flatMap((representation): Candidate[] =>
+    representation.adjacent.map((each) => ({ ...each, representation })),
   );
   const byInit = Map.groupBy(candidates, ({ representation: { init } }) => (init === null ? '' : partKey(init)));
   const found: FoundInPlaylist[] = [];
   for (const [init, own] of byInit) {
     const reading = readings.find(({ listed }) => partKey(listed.init) === init);
-    const isSigned = reading === undefined ? () => false : await signedBeside(reading, own, read);
+    const isSigned = reading === undefined ? () => false : await signedBeside(reading, own, verification);
     for (const candidate of own) {
-      const { playlist, representation, path } = candidate;
       if (isSigned(candidate) || isListed(candidate)) continue;
-      const problem = `some players count more segments, and play "${path}" too`;
-      found.push({ playlist, line: representation.line, kind: 'ambiguous', problem, isOfFolder: true });
+      const { playlist, line } = candidate.representation;
+      const problem = `some players count more segments, and play "${candidate.path}" too`;
+      found.push({ playlist, line, kind: 'ambiguous', problem, isOfFolder: true });
     }
   }
   return found;
 
   /** Returns true for what the same playlist lists in another period, as where numbers go on, and for text that it lists. */
-  function isListed({ playlist, path, representation }: Candidate): boolean {
-    const [, period] = representation.lineage;
-    return playlists.some(
-      (document) =>
-        document.kind === 'mpd' &&
-        document.path === playlist &&
-        document.representations.some(
-          ({ init, segments, lineage }) =>
-            (init === null || lineage[1] !== period) && segments.some(({ part }) => part.path === path),
-        ),
+  function isListed({ path, representation: { playlist, lineage } }: Candidate): boolean {
+    return representations.some(
+      (other) =>
+        other.playlist === playlist &&
+        (other.init === null || other.lineage[1] !== lineage[1]) &&
+        other.segments.some(({ part }) => part.path === path),
     );
   }
 }
@@ -62,7 +52,7 @@ export async function findAdjacentFiles(
 async function signedBeside(
   { listed: { init, present }, read: reading, map }: RenditionReading,
   candidates: readonly Candidate[],
-  read: ReadFurther,
+  verification: PartsVerification,
 ): Promise<(candidate: Candidate) => boolean> {
   const listed = new Set(present.fragments.map(partKey));
   const paths = new Set(candidates.map(({ path }) => path));
@@ -76,7 +66,7 @@ async function signedBeside(
   };
   if (reading !== null && map !== null) {
     note(present.fragments, reading.fragments);
-    if (further.length > 0) note(further, (await read({ init, fragments: further })).fragments);
+    if (further.length > 0) note(further, (await verification.add({ init, fragments: further })).fragments);
   }
   return ({ path, distance, representation: { segments } }) => {
     const neighbour = distance < 0 ? segments[0] : segments.at(-1);

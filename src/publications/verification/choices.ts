@@ -3,10 +3,11 @@ import type { FolderIndex } from '../playlists/folder-index.ts';
 import { attributeOf, type HlsLine } from '../playlists/hls-lines.ts';
 import { referencesOf } from '../playlists/hls-playlist.ts';
 import { isPlayedByAll, statedKinds } from '../playlists/mpd-kinds.ts';
+import { innermostAttribute } from '../playlists/mpd-timeline.ts';
 import type { MpdDocument, PlaylistDocument } from '../playlists/playlist-document.ts';
-import type { RenditionListing } from '../playlists/rendition-listings.ts';
+import { hasInit, type RenditionListing } from '../playlists/rendition-listings.ts';
 import { type Codec, codecNamed, isOf } from './codecs.ts';
-import type { FoundInPlaylist } from './playlist-findings.ts';
+import { type FoundInPlaylist, onceByLine } from './playlist-findings.ts';
 import type { ReadRendition } from './verify-parts.ts';
 
 /** A choice that a playlist leaves to players: a variant with one of the sounds of its group (HLS), or a period (DASH). */
@@ -49,9 +50,9 @@ export function choicesOf(
 
 function playedIn(listings: readonly RenditionListing[]): PlayedRendition[] {
   const sections = new Set(listings.flatMap(({ fragments }) => fragments.map(({ section }) => section)));
-  return listings.flatMap(({ playlist, init }) =>
-    init === null ? [] : [{ playlist, init: init.part, kinds: new Set<string>(), codecs: null, sections }],
-  );
+  return listings.filter(hasInit).map(({ playlist, init }) => {
+    return { playlist, init: init.part, kinds: new Set<string>(), codecs: null, sections };
+  });
 }
 
 function variantsOf(
@@ -61,15 +62,15 @@ function variantsOf(
 ): Choice[] {
   const named = referencesOf(playlist, index).map(({ path, ...each }) => ({ ...each, played: playedOf(path) }));
   const variants = named.filter(({ isVariant }) => isVariant);
-  return variants.flatMap(({ line, tag, played, soundGroup }) => {
+  return variants.flatMap(({ line, tag, played }) => {
     const codecs = codecsIn(tag === null ? undefined : attributeOf(tag, 'CODECS'));
-    const membersOf = (type: 'AUDIO' | 'VIDEO', group: string | null | undefined) =>
-      membersIn(playlist, type, group ?? null).map(
+    const membersOf = (type: 'AUDIO' | 'VIDEO') =>
+      membersIn(playlist, type, tag === null ? undefined : attributeOf(tag, type)).map(
         (member) => named.find((each) => each.line === member.line)?.played ?? [],
       );
     // Sound without an address is in the variant itself (RFC 8216bis §4.4.6.1).
-    const sounds = membersOf('AUDIO', soundGroup);
-    const pictures = membersOf('VIDEO', tag && attributeOf(tag, 'VIDEO'));
+    const sounds = membersOf('AUDIO');
+    const pictures = membersOf('VIDEO');
     const reached = [...played, ...sounds.flat(), ...pictures.flat()].map(({ init }) => init);
     return (sounds.length === 0 ? [[]] : sounds).map((sound) => {
       return { playlist: playlist.path, line, played: [...played, ...sound], reached, offered: [], codecs };
@@ -82,8 +83,8 @@ function codecsIn(text: string | undefined): Codec[] | null {
 }
 
 /** Returns the tags of a group, with an address and without. */
-function membersIn(playlist: PlaylistDocument, type: 'AUDIO' | 'VIDEO', group: string | null): HlsLine[] {
-  if (playlist.kind === 'mpd' || group === null) return [];
+function membersIn(playlist: PlaylistDocument, type: 'AUDIO' | 'VIDEO', group: string | undefined): HlsLine[] {
+  if (playlist.kind === 'mpd' || group === undefined) return [];
   return playlist.lines.filter(
     (line) =>
       line.name === 'EXT-X-MEDIA' && attributeOf(line, 'TYPE') === type && attributeOf(line, 'GROUP-ID') === group,
@@ -97,9 +98,10 @@ function periodsOf({ path: playlist, periods, representations }: MpdDocument): C
     const own = (byPeriod.get(element) ?? []).filter(({ lineage }) => isPlayedByAll(lineage));
     const played = own.flatMap(({ init, lineage, segments }) => {
       if (init === null || segments.length === 0) return [];
-      const stated = lineage.map(({ attributes }) => attributes.get('codecs')).findLast((each) => each !== undefined);
       const kinds = statedKinds(lineage);
-      return [{ playlist, init, kinds, codecs: codecsIn(stated), sections: new Set<number>() }];
+      return [
+        { playlist, init, kinds, codecs: codecsIn(innermostAttribute(lineage, 'codecs')), sections: new Set<number>() },
+      ];
     });
     return { playlist, line, played, reached: [], offered, codecs: null };
   });
@@ -219,5 +221,5 @@ export function findSilentChoices(choices: readonly Choice[], renditions: readon
     return sections.size > 1 ? [{ playlist, line, kind: 'ambiguous', problem }] : [];
   });
   // A variant is told once, whichever sounds of its group are none.
-  return [...new Map(found.map((each) => [`${each.playlist}\n${each.line}`, each])).values()];
+  return onceByLine(found);
 }

@@ -43,24 +43,26 @@ const OBJECTS = { aac: /^40\.(?:0?2|0?5|29)$/, mp3: /^(?:40\.34|69|6b)$/i, 'ac-3
 const USUAL_PROFILES: ReadonlySet<string> = new Set(['', '66', '77', '100']);
 
 /** Codecs with a profile: its place in their names, whose levels are known ones, and in the configuration in sample entries. */
-const PROFILED: Readonly<Record<string, { named: RegExp; box: string; profileIn: (box: Buffer) => number }>> = {
-  hevc: {
-    named:
-      /^[A-C]?(\d{1,2})\.[0-9a-f]{1,8}\.[LH](?:30|60|63|90|93|120|123|150|153|156|180|183|186)(?:\.[0-9a-f]{1,3}){0,6}$/i,
-    box: 'hvcC',
-    profileIn: (box) => (box[9] ?? 0) & 31,
-  },
-  vp9: {
-    named: /^0(\d)\.(?:[1-4][01]|5[0-2]|6[0-2])\.(?:08|10|12)(?:\.\d\d){0,5}$/,
-    box: 'vpcC',
-    profileIn: (box) => box[12] ?? 0,
-  },
-  av1: {
-    named: /^(\d)\.(?:[01]\d|2[0-3]|31)[MH]\.(?:08|10|12)(?:\.\d+){0,6}$/,
-    box: 'av1C',
-    profileIn: (box) => (box[9] ?? 0) >> 5,
-  },
-};
+const PROFILED: ReadonlyMap<string, { named: RegExp; box: string; profileIn: (box: Buffer) => number }> = new Map(
+  Object.entries({
+    hevc: {
+      named:
+        /^[A-C]?(\d{1,2})\.[0-9a-f]{1,8}\.[LH](?:30|60|63|90|93|120|123|150|153|156|180|183|186)(?:\.[0-9a-f]{1,3}){0,6}$/i,
+      box: 'hvcC',
+      profileIn: (box) => (box[9] ?? 0) & 31,
+    },
+    vp9: {
+      named: /^0(\d)\.(?:[1-4][01]|5[0-2]|6[0-2])\.(?:08|10|12)(?:\.\d\d){0,5}$/,
+      box: 'vpcC',
+      profileIn: (box) => box[12] ?? 0,
+    },
+    av1: {
+      named: /^(\d)\.(?:[01]\d|2[0-3]|31)[MH]\.(?:08|10|12)(?:\.\d+){0,6}$/,
+      box: 'av1C',
+      profileIn: (box) => (box[9] ?? 0) >> 5,
+    },
+  }),
+);
 
 function codecOf(name: string, detail: string): Codec {
   const [kind, id] = CODECS.find(([, , names]) => names.test(name)) ?? [null, name];
@@ -94,7 +96,7 @@ function inHex(decimal: string): string {
 
 /** Returns a codec with the profile that its name states; the name as it is where it does not have the form of one. */
 function profiled({ kind, id }: Codec, detail: string): Codec {
-  const form = PROFILED[id];
+  const form = PROFILED.get(id);
   if (form === undefined || detail === '') return { kind, id };
   const [, profile] = form.named.exec(detail) ?? [];
   return { kind, id: profile === undefined ? `${id}.${detail}` : `${id}:${Number(profile)}` };
@@ -121,7 +123,7 @@ export function codecsOfTrack(trak: Box, handler: string): Codec[] {
     const esds = boxes.find(({ type }) => type === 'esds');
     const avcC = boxes.find(({ type }) => type === 'avcC');
     const { kind, id } = codecOf(name, esds !== undefined ? objectTypeIn(esds) : `${avcC?.bytes[9] ?? ''}`);
-    const form = PROFILED[id];
+    const form = PROFILED.get(id);
     const box = boxes.find(({ type }) => type === form?.box);
     const own = { kind, id: form === undefined || box === undefined ? id : `${id}:${form.profileIn(box.bytes)}` };
     // Dolby Vision may be in what other players take for HEVC or AVC.

@@ -1,6 +1,7 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
+import { itemAt } from '#errors/assert.ts';
 import { playlistsIn } from '../find-publication.ts';
 import { type MediaPart, partKey, type Rendition } from '../media-part.ts';
 import { matchingPaths } from '../path-patterns.ts';
@@ -9,7 +10,13 @@ import { referencesOf } from '../playlists/hls-playlist.ts';
 import { MAX_LISTED_FRAGMENTS, MAX_RENDITIONS, refuseBeyond } from '../playlists/limits.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { parsePlaylist, readPlaylists, refusePartialSegments } from '../playlists/read-playlists.ts';
-import { type ListedFragment, listingsOf, type RenditionListing } from '../playlists/rendition-listings.ts';
+import {
+  hasInit,
+  type InitListing,
+  type ListedFragment,
+  listingsOf,
+  type RenditionListing,
+} from '../playlists/rendition-listings.ts';
 import { checkRanges } from '../reading/merge-renditions.ts';
 import { type Choice, choicesOf } from './choices.ts';
 import {
@@ -102,10 +109,7 @@ export async function readListedPublication(
   refusePartialSegments(playlists);
   const listings = listingsOf(playlists, index);
   checkRanges(presentOnly(listings, index), index);
-  const groups = Map.groupBy(
-    listings.filter(({ init }) => init !== null),
-    ({ init }) => (init === null ? '' : partKey(init.part)),
-  );
+  const groups = Map.groupBy(listings.filter(hasInit), ({ init }) => partKey(init.part));
   if (groups.size === 0) throw new AppError('PUBLICATION_NOT_FOUND', { name: folder.name });
   refuseBeyond('init segments', groups.size, MAX_RENDITIONS);
   const fragmentCount = listings.reduce((sum, { fragments }) => sum + fragments.length, 0);
@@ -174,7 +178,7 @@ function chosenEntries<Some extends { readonly path: string }>(
 }
 
 function initsOf(listings: readonly RenditionListing[]): MediaPart[] {
-  return listings.flatMap(({ init }) => init?.part ?? []);
+  return listings.filter(hasInit).map(({ init }) => init.part);
 }
 
 function presentOnly(listings: readonly RenditionListing[], index: FolderIndex): RenditionListing[] {
@@ -185,8 +189,8 @@ function presentOnly(listings: readonly RenditionListing[], index: FolderIndex):
   }));
 }
 
-function renditionOf(group: readonly RenditionListing[], index: FolderIndex): ListedRendition {
-  const init = group[0]?.init?.part as MediaPart;
+function renditionOf(group: readonly InitListing[], index: FolderIndex): ListedRendition {
+  const init = itemAt(group, 0).init.part;
   const byFragments = new Map<string, ListedOrder>();
   for (const { playlist, fragments } of group) {
     const seen = new Set<string>();

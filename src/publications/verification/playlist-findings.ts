@@ -18,6 +18,11 @@ export interface FoundInPlaylist extends Omit<PlaylistFinding, 'kind'> {
   readonly startSeconds?: number;
 }
 
+/** Returns the last finding of each line. */
+export function onceByLine(findings: readonly FoundInPlaylist[]): FoundInPlaylist[] {
+  return [...new Map(findings.map((each) => [`${each.playlist}\n${each.line}`, each])).values()];
+}
+
 /** A playlist, and how others name it. */
 interface NamedPlaylist {
   readonly document: PlaylistDocument;

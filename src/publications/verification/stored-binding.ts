@@ -150,7 +150,7 @@ export function isBound(
 }
 
 /** Leaves the top-level boxes of a type out of a hash, or those of them that hold certain bytes. */
-export interface BoxExclusion {
+interface BoxExclusion {
   /** The 4CC. */
   readonly type: string;
   readonly sizeBytes: number | null;

@@ -11,7 +11,7 @@ const storedClaim = z.object({
   created_assertions: z.array(reference).optional(),
   gathered_assertions: z.array(reference).optional(),
 });
-export type StoredClaim = z.infer<typeof storedClaim>;
+type StoredClaim = z.infer<typeof storedClaim>;
 
 const ASSERTION_STORE = 'c2pa.assertions';
 

@@ -11,9 +11,11 @@ import { MAX_TEXT_BYTES } from '../playlists/limits.ts';
 import { statedKinds } from '../playlists/mpd-kinds.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import {
+  hasInit,
   iFrameListingsOf,
   type ListedFragment,
   type RenditionListing,
+  representationsIn,
   wholeFilesOf,
 } from '../playlists/rendition-listings.ts';
 
@@ -49,10 +51,10 @@ export async function findUnboundMedia(
   signal: AbortSignal,
 ): Promise<UnboundMedia[]> {
   const named = new Set(listings.flatMap(({ fragments }) => fragments.map(({ part }) => part.path)));
-  const inits = new Set(listings.flatMap(({ init }) => (init === null ? [] : [partKey(init.part)])));
+  const inits = new Set(listings.filter(hasInit).map(({ init }) => partKey(init.part)));
   const candidates: UnboundMedia[] = [
     ...listings.filter(({ init }) => init === null),
-    ...playlists.flatMap(wholeFilesOf),
+    ...wholeFilesOf(playlists),
     ...iFrameListingsOf(playlists, index).filter(
       ({ init, fragments }) =>
         (init !== null && !inits.has(partKey(init.part))) || fragments.some(({ part }) => !named.has(part.path)),
@@ -60,7 +62,7 @@ export async function findUnboundMedia(
   ];
   const statedOf = statedUses(playlists, index);
   const ofMpds = new Set(playlists.flatMap(({ kind, path }) => (kind === 'mpd' ? path : [])));
-  const withInits = new Set(listings.flatMap(({ init, playlist }) => (init === null ? [] : playlist)));
+  const withInits = new Set(listings.filter(hasInit).map(({ playlist }) => playlist));
   const found = new Map<string, UnboundMedia>();
   for (const candidate of candidates) {
     const [first] = candidate.fragments;
@@ -90,13 +92,7 @@ function statedUses(
     uses.set(path, (uses.get(path) ?? use) === use ? use : 'media');
   }
   const kinds = new Map(
-    playlists.flatMap((playlist) =>
-      playlist.kind === 'mpd'
-        ? playlist.representations.map(
-            ({ line, lineage }) => [`${playlist.path}\n${line}`, statedKinds(lineage)] as const,
-          )
-        : [],
-    ),
+    representationsIn(playlists).map(({ playlist, line, lineage }) => [`${playlist}\n${line}`, statedKinds(lineage)]),
   );
   return ({ playlist, fragments: [first] }) => {
     const stated = kinds.get(`${playlist}\n${first?.line ?? 0}`);

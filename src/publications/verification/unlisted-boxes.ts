@@ -2,9 +2,10 @@ import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import { listTopBoxes, readerOf } from '../fragments/top-boxes.ts';
-import type { ByteRange } from '../media-part.ts';
+import { type ByteRange, rangeOf } from '../media-part.ts';
 import { MAX_SIDX_BOXES } from '../playlists/limits.ts';
 import type { MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
+import { representationsIn } from '../playlists/rendition-listings.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
 
 /** Files that are read at once. */
@@ -21,15 +22,12 @@ export async function findUnlistedBoxes(
   playlists: readonly PlaylistDocument[],
   signal: AbortSignal,
 ): Promise<FoundInPlaylist[]> {
-  const indexed = playlists.flatMap((playlist) =>
-    playlist.kind === 'mpd' ? playlist.representations.map((representation) => ({ playlist, representation })) : [],
-  );
-  const found = await mapConcurrent(indexed, MAX_CONCURRENT_FILES, async ({ playlist, representation }) => {
-    const path = representation.addressing === 'base' ? representation.segments[0]?.part.path : undefined;
+  const found = await mapConcurrent(representationsIn(playlists), MAX_CONCURRENT_FILES, async (representation) => {
+    const { playlist, line, addressing, segments } = representation;
+    const path = addressing === 'base' ? segments[0]?.part.path : undefined;
     if (path === undefined || !(await holdsMore(folder, path, representation, signal))) return [];
     const problem = `"${path}" holds other boxes beside what its index names, and some players play them`;
-    const about = { playlist: playlist.path, line: representation.line, problem };
-    return [{ ...about, kind: 'ambiguous', isOfFolder: true } as const];
+    return [{ playlist, line, problem, kind: 'ambiguous', isOfFolder: true } as const];
   });
   return found.flat();
 }
@@ -42,10 +40,8 @@ function holdsMore(
 ): Promise<boolean> {
   return withSource(folder, { path }, signal, async (source) => {
     const parts = [...(init?.path === path ? [init] : []), ...segments.map(({ part }) => part)];
-    for (const range of rangesBeside(
-      parts.flatMap((part) => part.range ?? { offset: 0, length: source.sizeBytes }),
-      source.sizeBytes,
-    )) {
+    const listed = parts.map((part) => rangeOf(part, source));
+    for (const range of rangesBeside(listed, source.sizeBytes)) {
       const reader = await readerOf(source, { path, range }, signal);
       const boxes = await unlessMalformed(() => listTopBoxes(reader, MAX_SIDX_BOXES));
       if (boxes?.every(({ type }) => WITHOUT_MEDIA.has(type)) !== true) return true;

@@ -7,13 +7,14 @@ import {
   type VerifiedPresentation,
   verifyPresentation,
 } from '../presentation/verify-presentation.ts';
-import { findAdjacentFiles, type ReadFurther } from './adjacent-files.ts';
+import { findAdjacentFiles } from './adjacent-files.ts';
 import { findJoinedPublications, findSilentChoices, type ReadInit } from './choices.ts';
 import type { ListedPublication, ListedRendition } from './listed-renditions.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
 import type { VerifiedManifest } from './publication-verdict.ts';
 import type { StoredMap } from './stored-binding.ts';
 import type { TimesOf } from './timed-fragments.ts';
+import type { PartsVerification } from './verify-parts.ts';
 import { verifyRanges } from './verify-ranges.ts';
 import {
   isOfPlaylists,
@@ -43,14 +44,14 @@ export interface VerifiedListing {
   readonly untimed: number;
 }
 
-/** Manifests that a publication is verified by. */
+/** What a publication is verified by. */
 interface VerifiedBy {
-  readonly manifests: readonly VerifiedManifest[];
+  /** The verification that its parts were read by. */
+  readonly verification: PartsVerification;
   /** True where entries were chosen; else all playlists of the folder are verified. */
   readonly areChosen: boolean;
   /** Init segments that other entries name. */
   readonly others: readonly ReadInit[];
-  readonly readFurther: ReadFurther;
 }
 
 /**
@@ -61,13 +62,14 @@ export async function verifyListed(
   folder: SourceFolder,
   publication: ListedPublication,
   readings: readonly RenditionReading[],
-  { manifests, areChosen, others, readFurther }: VerifiedBy,
+  { verification, areChosen, others }: VerifiedBy,
   signal: AbortSignal,
 ): Promise<VerifiedListing> {
+  const { manifests } = verification;
   const { renditions: listed, unbound } = publication;
   const findings = [
     ...publication.findings,
-    ...(await findAdjacentFiles(publication.playlists, readings, readFurther)),
+    ...(await findAdjacentFiles(publication.playlists, readings, verification)),
   ];
   const wholeFile = unbound.length === 0 ? fileBoundAsWhole(listed, manifests) : null;
   if (manifests.length === 0 || wholeFile !== null) {

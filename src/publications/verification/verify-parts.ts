@@ -53,7 +53,7 @@ const TOO_MANY_STORES: UnknownBinding = {
   isDisturbed: false,
 };
 
-export interface VerificationOptions {
+interface VerificationOptions {
   /** Records the contents of the parts, for copies to be compared with. */
   readonly contents?: PartContents;
   /** Called after each part. */

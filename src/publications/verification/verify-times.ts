@@ -3,7 +3,7 @@ import { describePart } from '../media-part.ts';
 import type { RenditionListing } from '../playlists/rendition-listings.ts';
 import type { Choice } from './choices.ts';
 import type { FragmentTimes } from './media-times.ts';
-import type { FoundInPlaylist } from './playlist-findings.ts';
+import { type FoundInPlaylist, onceByLine } from './playlist-findings.ts';
 import { orderOfSections, sectionLeftOut, sectionsByInit, sectionsByPeriod } from './sections.ts';
 import {
   MAX_SHIFT_SECONDS,
@@ -22,7 +22,7 @@ interface TimedListing {
 }
 
 /** The times that playlists state, compared with those of the media. */
-export interface VerifiedTimes {
+interface VerifiedTimes {
   readonly findings: readonly FoundInPlaylist[];
   /** Playlists that play media under several init segments one after the other, where nothing says in which order. */
   readonly unordered: readonly string[];
@@ -392,7 +392,7 @@ function playedApart(
     if (most <= MAX_PLAYED_APART_SECONDS) return [];
     return [{ playlist, line, kind: 'ambiguous', problem: problemOf(toThousandths(most)) }];
   });
-  return [...new Map(found.map((each) => [`${each.playlist}\n${each.line}`, each])).values()];
+  return onceByLine(found);
 }
 
 /** Seconds by which pictures and sound may differ: encoders take times of day from clocks, and cut sections at whole frames. */

@@ -2,6 +2,19 @@ import { type InputAttempt, NO_PROGRESS } from '#jobs/job.ts';
 import { type ResultEntry, succeededEntry } from '#jobs/result-entries.ts';
 import type { HandedIn, JobStore, LeasedInput, LeaseFilter, ReleasedInput } from '#jobs/store/job-store.ts';
 import { ANY_PRIORITIES } from '#jobs/store/priority.ts';
+import type { Scope } from './test-jobs.ts';
+
+/** Creates a database, and returns a function that opens it, repeatedly. */
+export type DatabaseFor = () => Promise<() => Promise<JobStore>>;
+
+/** Returns a function that opens a store in a database of its own, until its scope ends. */
+export function storeOpener(databaseFor: DatabaseFor): (scope: Scope) => Promise<JobStore> {
+  return async (scope) => {
+    const store = await (await databaseFor())();
+    scope.after(() => store.close());
+    return store;
+  };
+}
 
 /** A filter that leaves nothing out. */
 export const ALL_JOBS: LeaseFilter = {

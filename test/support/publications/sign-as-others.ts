@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import * as cborg from 'cborg';
 import { buildRows, proofOf } from '#bytes/merkle-tree.ts';
 import type { HashAlgorithm } from '#bytes/splice-plan.ts';
-import { BMFF_EXCLUSIONS } from '#formats/isobmff/bmff-hash.ts';
+import { BMFF_EXCLUSIONS, exclusion } from '#formats/isobmff/bmff-hash.ts';
 import { c2paUuidBox } from '#formats/isobmff-boxes.ts';
 import type { Rendition } from '#publications/media-part.ts';
 import { makeManifest } from '../manifests/make-manifest.ts';
@@ -34,7 +34,6 @@ export interface OtherTool {
 type Files = Record<string, Buffer>;
 
 const EXCLUDED = ['ftyp', 'mfra'];
-const everything = { length: null, data: null, subset: null, version: null, flags: null, exact: null };
 
 /** Signs files of an unsigned publication as a tool of somebody else's would, by code that shares nothing with the service's. */
 export async function signAsOthers(files: Files, renditions: readonly Rendition[], tool: OtherTool): Promise<Files> {
@@ -89,7 +88,7 @@ const cache = new Map<string, Promise<Buffer>>();
 
 function manifestOf(merkle: readonly object[], tool: OtherTool, index = 0): Promise<Buffer> {
   const { label = 'c2pa.hash.bmff.v3', algorithm: alg = 'sha256', excluded = [], exclusions = [] } = tool;
-  const further = excluded.map((type) => ({ ...everything, xpath: `/${type}` }));
+  const further = excluded.map((type) => exclusion(`/${type}`));
   const data = {
     exclusions: [...BMFF_EXCLUSIONS, ...further, ...exclusions],
     alg,

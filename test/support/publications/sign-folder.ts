@@ -4,7 +4,7 @@ import { executePlan, fillHole } from '#bytes/execute-plan.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
 import { readFragmentLayout } from '#publications/fragments/fragment-layout.ts';
-import { readInitLayout } from '#publications/fragments/init-layout.ts';
+import { type InitLayout, readInitLayout } from '#publications/fragments/init-layout.ts';
 import type { SignedPart } from '#publications/fragments/signed-part.ts';
 import { outputPathsOf } from '#publications/fragments/signed-part.ts';
 import { type PartReader, readerOf } from '#publications/fragments/top-boxes.ts';
@@ -84,7 +84,7 @@ export async function signFolder(
     const offsets: number[] = [];
     for (const [location, part] of fragments.entries()) {
       const layout = await withPart(folder, part, readFragmentLayout);
-      const { plan, merkleBoxOffset } = planFragment(layout, boxSizeOf(location));
+      const { plan, merkleBoxOffset } = planFragment(layout, boxSizeOf(location), new Map());
       const { bytes, flat } = await execute(folder, part, plan);
       files[pathOf(part)] = bytes;
       note(part, bytes, sizeOf(part), boxSizeOf(location));
@@ -97,7 +97,7 @@ export async function signFolder(
       assert.equal(box.length, boxSizeOf(location));
       files[pathOf(part)]?.set(box, offsets[location]);
     }
-    const plan = planInit(inits[index] as never, manifestSizeBytes, init.range === null ? [] : ['sidx']);
+    const plan = planInit(inits[index] as InitLayout, manifestSizeBytes);
     const { bytes, flat } = await execute(folder, init, plan);
     files[pathOf(init)] = bytes;
     note(init, bytes, sizeOf(init), 0);
@@ -106,7 +106,7 @@ export async function signFolder(
 
   const manifest = await makeManifest(bindPublication(maps, digests), manifestSizeBytes);
   for (const [index, { init }] of publication.renditions.entries()) {
-    const plan = planInit(inits[index] as never, manifestSizeBytes, init.range === null ? [] : ['sidx']);
+    const plan = planInit(inits[index] as InitLayout, manifestSizeBytes);
     const sink = {
       ...memorySink(0),
       write: async (bytes: Uint8Array, at: number) => void files[pathOf(init)]?.set(bytes, at),
