@@ -319,7 +319,8 @@ export class Scheduler {
       for (const lease of lost) this.#stopLost(lease);
       for (const jobId of cancelledJobs) for (const run of this.#runsOf(jobId)) run.cancel();
       if (!this.#queue.isShared) return;
-      this.writes.succeeded();
+      // Where nothing runs, nothing was written.
+      await this.writes.work();
       await this.#recount.freshValue();
     } catch (error) {
       this.writes.failed(error, 'the heartbeat of this node could not be written');

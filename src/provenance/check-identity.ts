@@ -82,8 +82,8 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 /** The days before the end of an identity from which the log warns of it. */
 const WARNING_DAYS = 30;
 
-/** Short looks and not daily ones: a clock that is set, or a host that was suspended, delays no warning. */
-const LOOK_INTERVAL_MS = 60_000;
+/** Short looks and not daily ones: a clock that is set, a host that was suspended, or a renewal delays no warning. */
+const LOOK_INTERVAL_MS = 10_000;
 
 const REMEDIES = {
   configured: 'Renew it, and put the new certificate and key in the place of the old ones: no restart is needed.',

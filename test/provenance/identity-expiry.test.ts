@@ -56,6 +56,16 @@ describe('the log, before an identity ends,', () => {
     ]);
   });
 
+  test('warns within ten seconds when another pair ends soon, and when that has ended', async (t) => {
+    const { log, endIn } = watched(t, 90);
+    endIn(15 / 86_400);
+    for (let look = 0; look < 3; look += 1) t.mock.timers.tick(10_000);
+    assert.deepEqual(
+      log.lines.map(({ level }) => level),
+      ['warn', 'error'],
+    );
+  });
+
   test('says once a day that it has ended, until it is renewed', async (t) => {
     const { log, pass, endIn } = watched(t, -0.5);
     pass(2);

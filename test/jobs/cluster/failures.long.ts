@@ -125,6 +125,21 @@ describe('a database that is lost', () => {
     assert.equal((await ended(jobs, (await jobs.submit(scripts(['progress 1']))).job_id)).status, 'succeeded');
   });
 
+  test('while nothing runs is not said to work before it does', async (t) => {
+    const url = await createJobsDatabase(server);
+    const kept = keptLog();
+    const jobs = await startedJobs(t, { config: nodeConfig(temporaryFolder(), url), log: kept });
+    const saysWorks = () => kept.lines.some(({ message }) => message === 'the job store works again');
+    await server.crash();
+    await until(() => kept.lines.some(({ message }) => message.startsWith('the job store is away')));
+    // Renewals of its leases, which are none, go on every two seconds.
+    await sleep(5_000);
+    assert.equal(saysWorks(), false);
+    await server.start();
+    await until(saysWorks);
+    assert.equal(await jobs.healthy(), true);
+  });
+
   test('to writing only is told of, and jobs are taken again when it can be written', async (t) => {
     const url = await createJobsDatabase(server);
     const jobs = await startedJobs(t, { config: nodeConfig(temporaryFolder(), url) });
