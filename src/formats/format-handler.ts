@@ -109,6 +109,8 @@ export interface MediaLayout {
   readonly elements: readonly ManifestElement[];
   /** Merkle boxes, in order. Absent where formats have none. */
   readonly merkleBoxes?: readonly MerkleBox[];
+  /** Boxes of media outside of fragments, in order. Absent where formats have none. */
+  readonly mediaBoxes?: readonly ByteRange[];
   /** Byte range of the XMP packet in the source, which may name a remote manifest; null where the format has none. */
   readonly xmp: ByteRange | null;
   /** Tells whether players find media in bytes of an element at an offset. Absent where they do not look into elements. */

@@ -153,6 +153,7 @@ async function readStructure(
     manifest: storeOf(c2paBoxes),
     elements: elementsOf(c2paBoxes),
     merkleBoxes,
+    mediaBoxes: mediaBoxesOf(boxes),
     xmp: findXmp(boxes),
     strayMedia,
     strayTable,
@@ -169,6 +170,12 @@ function warningsOf(name: string, boxes: readonly TopLevelBox[], externalCount: 
   return externalCount === 0
     ? corrected
     : [...corrected, warning('MEDIA_IN_OTHER_FILES', { name, by: `${externalCount} of its tracks or references` })];
+}
+
+/** Returns the boxes of media of a file without fragments. */
+function mediaBoxesOf(boxes: readonly TopLevelBox[]): ByteRange[] {
+  if (boxes.some(({ type }) => type === 'moof')) return [];
+  return boxes.filter(({ type }) => type === 'mdat').map(({ offset, sizeBytes }) => ({ offset, length: sizeBytes }));
 }
 
 /** Adds offsets and runs of a fragment. Returns the first stray table in it. */
