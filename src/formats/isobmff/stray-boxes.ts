@@ -1,6 +1,6 @@
 import type { ReadWindow } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
-import { type Box, readWholeBox, type TopLevelBox } from './boxes.ts';
+import { BOX_HEADER_SIZE_BYTES, type Box, readWholeBox, type TopLevelBox } from './boxes.ts';
 import { isExcludedType, isOfItsType } from './excluded-boxes.ts';
 import { addRandomAccessOffsets, OffsetCollector, type OffsetTable } from './stored-offsets.ts';
 import { isOfTables, type StrayTable, strayTableIn } from './table-places.ts';
@@ -83,4 +83,20 @@ export async function misusedBoxes(
     if (!isOfItsType(box, bytes.subarray(box.headerSizeBytes), kind)) misused.push(box);
   }
   return misused;
+}
+
+/** Free space that players take for the movie of a file without one, and the boxes with which it begins then. */
+const SPACE_TYPES = ['free', 'hoov'];
+const FIRST_TYPES = ['mvhd', 'cmov'];
+
+/** Returns the free space that begins as a movie does. */
+export async function hiddenMovies(window: ReadWindow, boxes: readonly TopLevelBox[]): Promise<readonly TopLevelBox[]> {
+  const hidden: TopLevelBox[] = [];
+  for (const box of boxes) {
+    const { type, offset, sizeBytes, headerSizeBytes } = box;
+    if (!SPACE_TYPES.includes(type) || sizeBytes < headerSizeBytes + BOX_HEADER_SIZE_BYTES) continue;
+    const first = Buffer.from(await window.read(offset + headerSizeBytes, BOX_HEADER_SIZE_BYTES));
+    if (FIRST_TYPES.includes(first.toString('latin1', 4))) hidden.push(box);
+  }
+  return hidden;
 }
