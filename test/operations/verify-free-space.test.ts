@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { itemAt } from '#errors/assert.ts';
+import { BMFF_EXCLUSIONS, bmffHash, exclusion } from '#formats/isobmff/bmff-hash.ts';
+import { c2paUuidBox } from '#formats/isobmff-boxes.ts';
+import { makeManifest } from '../support/manifests/make-manifest.ts';
 import { makeMedia } from '../support/media/make-media.ts';
 import { box, fullBox, u32, u64 } from '../support/media/movie-bytes.ts';
 import { topBoxesOf } from '../support/publications/signed-publication.ts';
@@ -105,4 +109,22 @@ test('a file type that has grown over the free space behind it makes a movie inv
     await stateOf('film.mp4', box('ftyp', own.subarray(8), Buffer.alloc(100_008)), element, ...others),
     'invalid',
   );
+});
+
+test('a verdict says that a signature leaves out by which positions players find samples', async () => {
+  const movie = madeOf('tone.mov', '-f lavfi -i sine=r=8000:d=1 -c:a pcm_s16le -movflags +faststart');
+  const covered = topBoxesOf(movie).flatMap(({ type, bytes }) => {
+    const tableAt = type === 'moov' ? bytes.indexOf('stco') - 4 : bytes.length;
+    const behind = bytes.subarray(tableAt + (type === 'moov' ? bytes.readUInt32BE(tableAt) : 0));
+    return type === 'ftyp' ? [] : [u64(movie.indexOf(bytes)), bytes.subarray(0, tableAt + 16), behind];
+  });
+  const positions = exclusion('/moov/trak/mdia/minf/stbl/stco', { subset: [{ offset: 16, length: 0 }] });
+  const digest = createHash('sha256').update(Buffer.concat(covered)).digest();
+  const store = await makeManifest(bmffHash(digest, [], [...BMFF_EXCLUSIONS, positions]));
+  const signed = Buffer.concat([movie, c2paUuidBox('manifest', store)]);
+  signed.writeUInt32BE(signed.readUInt32BE(signed.indexOf('stco') + 12) - 16, signed.indexOf('stco') + 12);
+  const verdict = await verdictOn('tone.mov', { 'tone.mov': signed }, folder);
+  assert('codes' in verdict);
+  assert.equal(verdict.state, 'valid');
+  assert(verdict.codes.some(({ code }) => code === 'assertion.bmffHash.additionalExclusionsPresent'));
 });

@@ -307,8 +307,8 @@ export function findExtra(
   }
   const hidesMedia = binding?.exclusions.some(({ xpath, data, subset }) => {
     if (HARMLESS_BOXES.test(xpath)) return false;
-    // A Merkle tree binds what is left out of the media, and some fields hold positions, which change.
-    if (subset != null) return xpath === '/mdat' && (binding.merkle ?? []).length === 0;
+    // A Merkle tree binds what is left out of the media.
+    if (subset != null) return xpath !== '/mdat' || (binding.merkle ?? []).length === 0;
     return xpath !== '/uuid' || !Array.isArray(data) || data.length === 0;
   });
   return hidesMedia ? { code, kind: 'informational' } : null;
