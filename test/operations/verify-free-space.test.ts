@@ -111,6 +111,25 @@ test('a file type that has grown over the free space behind it makes a movie inv
   );
 });
 
+test('a fragmented movie of the official SDK is valid, which moves all entries of its index to the last fragment', async () => {
+  const film = madeOf(
+    'film.mp4',
+    '-f lavfi -i testsrc2=s=64x48:r=10:d=3 -c:v libx264 -g 10 -movflags +frag_keyframe+empty_moov+default_base_moof',
+  );
+  const signed = await signBySdk(film, 'video/mp4', 'create');
+  assert.equal(await stateOf('film.mp4', signed), 'valid');
+  const index = topBoxesOf(signed).at(-1)?.bytes ?? Buffer.of();
+  const before = signed.subarray(0, -index.length);
+  // The size, the index in it with its count, and the entries.
+  const [tfra, entryBytes] = [index.subarray(8, -16), 19];
+  assert.equal(tfra.readUInt32BE(20), 3);
+  const longer = Buffer.concat([tfra, tfra.subarray(-entryBytes)]);
+  longer.writeUInt32BE(longer.length);
+  longer.writeUInt32BE(4, 20);
+  assert.equal(await stateOf('film.mp4', before, box('mfra', tfra)), 'valid');
+  assert.equal(await stateOf('film.mp4', before, box('mfra', longer)), 'invalid', 'more entries than fragments');
+});
+
 test('a verdict says that a signature leaves out by which positions players find samples', async () => {
   const movie = madeOf('tone.mov', '-f lavfi -i sine=r=8000:d=1 -c:a pcm_s16le -movflags +faststart');
   const covered = topBoxesOf(movie).flatMap(({ type, bytes }) => {

@@ -22,8 +22,8 @@ export async function findStrayTable(name: string, window: ReadWindow, box: TopL
 }
 
 /**
- * Returns the indexes of fragments with entries that lead elsewhere than each to a fragment of its own, in their order, or with two
- * of a track: no hash covers them, so that anybody finds space in such.
+ * Returns the indexes of fragments with entries that lead elsewhere than to fragments, in their order, with more of them than there are
+ * fragments, or with two of a track: no hash covers them, so that anybody finds space in such.
  */
 export async function strayIndexes(
   name: string,
@@ -54,10 +54,11 @@ function leadsToFragments(mfra: Box, fragments: ReadonlySet<number>): boolean {
 }
 
 function isRising({ bytes, widthBytes, strideBytes }: OffsetTable, fragments: ReadonlySet<number>): boolean {
+  if (bytes.length > fragments.size * strideBytes) return false;
   let last = -1;
   for (let at = 0; at < bytes.length; at += strideBytes) {
     const offset = widthBytes === 4 ? bytes.readUInt32BE(at) : Number(bytes.readBigUInt64BE(at));
-    if (offset <= last || !fragments.has(offset)) return false;
+    if (offset < last || !fragments.has(offset)) return false;
     last = offset;
   }
   return true;
