@@ -4,7 +4,7 @@ import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { SourceFolder, UnlistedFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
-import { safeName } from '../input-name.ts';
+import { decodedSegment, safeName } from '../input-name.ts';
 import type { FolderLimits } from '../input-opener.ts';
 import { checkSegment } from './directory-index.ts';
 import type { HttpClient, HttpResponse } from './http-client.ts';
@@ -37,6 +37,8 @@ interface FoundFile {
 export class HttpFolderFiles {
   readonly #context: HttpFolderContext;
   readonly #files = new Map<string, FoundFile>();
+  /** Files that were redirected to another folder when they were opened: players resolve the references in them there. */
+  readonly #elsewhere = new Set<string>();
 
   constructor(context: HttpFolderContext) {
     this.#context = context;
@@ -78,10 +80,11 @@ export class HttpFolderFiles {
       .map(([path, { version }]) => ({ path, sizeBytes: version?.sizeBytes ?? 0 }))
       .sort((first, second) => (first.path < second.path ? -1 : 1));
     const { name, baseUrl } = this.#context;
-    const folder = { name, files, baseUrl: baseUrl.href, open: this.#open };
+    const isElsewhere = (path: string): boolean => this.#elsewhere.has(path);
+    const folder = { name, files, baseUrl: baseUrl.href, open: this.#open, isElsewhere };
     if (search === null) return folder;
     const hides = async (path: string, stop: AbortSignal): Promise<boolean> => {
-      const url = new URL(path.split('/').map(encodeURIComponent).join('/'), baseUrl);
+      const url = this.#addressOf(path);
       url.search = search;
       return !this.#files.has(path) && (await this.#probe({ url, version: null, mayBeMissing: true }, stop)) !== null;
     };
@@ -104,6 +107,10 @@ export class HttpFolderFiles {
     return new AppError('FOLDER_TOO_LARGE', { path: this.#shownPath, what, limit });
   }
 
+  #addressOf(path: string): URL {
+    return new URL(path.split('/').map(encodeURIComponent).join('/'), this.#context.baseUrl);
+  }
+
   get #shownPath(): string {
     return shownAddress(this.#context.baseUrl);
   }
@@ -115,7 +122,10 @@ export class HttpFolderFiles {
     const { client, name, scratch } = this.#context;
     const nameOf = (): string => safeName(basename(path)) || name;
     const listed = file.version === null ? {} : { listed: file.version };
-    return await openHttpFile(client, { url: file.url, nameOf, ...listed, signal, scratch });
+    const onAnswer = (from: URL): void => {
+      if (from.href !== file.url.href && folderOf(from) !== folderOf(this.#addressOf(path))) this.#elsewhere.add(path);
+    };
+    return await openHttpFile(client, { url: file.url, nameOf, ...listed, onAnswer, signal, scratch });
   };
 
   async #probe({ url, mayBeMissing }: FoundFile, signal: AbortSignal): Promise<HttpVersion | null> {
@@ -127,6 +137,11 @@ export class HttpFolderFiles {
       throw error;
     }
   }
+}
+
+/** Returns the address of the folder that a file lies in, however it is written. */
+function folderOf(url: URL): string {
+  return new URL('.', url).href.split('/').map(decodedSegment).join('/');
 }
 
 /** Finds out how large a file is, and which version of it there is now. Throws `HTTP_TOO_LARGE`. */

@@ -18,6 +18,7 @@ import {
   findingsIn,
   findMisleadingNames,
   findPlayedGaps,
+  findRedirected,
 } from './playlist-findings.ts';
 import { findUnboundMedia, type UnboundMedia } from './unbound-media.ts';
 import { findUnlistedBoxes } from './unlisted-boxes.ts';
@@ -125,6 +126,7 @@ export async function readListedPublication(
       ...findingsIn(playlists.map((document) => ({ document, isPlayedAsMedia: !ofKeyFrames.has(document.path) }))),
       ...(chosen === null ? findMisleadingNames(folder, playlists) : []),
       ...findPlayedGaps(playlists, index),
+      ...findRedirected(folder, playlists),
       ...(await findUnlistedBoxes(folder, playlists, signal)),
       // Behind all that names files.
       ...findCompressedFiles(index),
