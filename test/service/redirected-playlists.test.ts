@@ -46,6 +46,11 @@ test('a playlist that a server redirects is ambiguous where players then look fo
     assert.match(verification.summary, new RegExp(`"${playlist}".*redirects it to another folder`));
   }
 
+  // All files are those of another folder, and players find them there.
+  redirects.clear();
+  for (const name of readdirSync(root)) redirects.set(`/film/${name}`, `/mirror/${name}?from=film`);
+  assert.deepEqual(told(await verifyFolder(service, `${server.base}/film/`)), INTACT);
+
   // The address of the input is followed to where it leads, as players do.
   redirects.clear();
   redirects.set('/watch/master.m3u8', '/film/master.m3u8');

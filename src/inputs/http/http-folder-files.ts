@@ -1,4 +1,4 @@
-import { basename } from 'node:path';
+import { basename, posix } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { SourceFolder, UnlistedFolder } from '#bytes/source-folder.ts';
@@ -39,6 +39,8 @@ export class HttpFolderFiles {
   readonly #files = new Map<string, FoundFile>();
   /** Files that were redirected to another folder when they were opened: players resolve the references in them there. */
   readonly #elsewhere = new Set<string>();
+  /** The folder that all files were read from so far; null where there are several. */
+  #root: string | null | undefined;
 
   constructor(context: HttpFolderContext) {
     this.#context = context;
@@ -80,7 +82,7 @@ export class HttpFolderFiles {
       .map(([path, { version }]) => ({ path, sizeBytes: version?.sizeBytes ?? 0 }))
       .sort((first, second) => (first.path < second.path ? -1 : 1));
     const { name, baseUrl } = this.#context;
-    const isElsewhere = (path: string): boolean => this.#elsewhere.has(path);
+    const isElsewhere = (path: string): boolean => this.#root === null && this.#elsewhere.has(path);
     const folder = { name, files, baseUrl: baseUrl.href, open: this.#open, isElsewhere };
     if (search === null) return folder;
     const hides = async (path: string, stop: AbortSignal): Promise<boolean> => {
@@ -122,11 +124,18 @@ export class HttpFolderFiles {
     const { client, name, scratch } = this.#context;
     const nameOf = (): string => safeName(basename(path)) || name;
     const listed = file.version === null ? {} : { listed: file.version };
-    const onAnswer = (from: URL): void => {
-      if (from.href !== file.url.href && folderOf(from) !== folderOf(this.#addressOf(path))) this.#elsewhere.add(path);
-    };
+    const onAnswer = (from: URL): void => this.#noteRead(path, from.href === file.url.href ? null : from);
     return await openHttpFile(client, { url: file.url, nameOf, ...listed, onAnswer, signal, scratch });
   };
+
+  /** Notes where a file was read from; null where that is its address. */
+  #noteRead(path: string, redirected: URL | null): void {
+    const own = decoded(this.#addressOf(path));
+    const from = redirected === null ? own : decoded(redirected);
+    const root = from.endsWith(`/${path}`) ? from.slice(0, -path.length) : from;
+    this.#root = this.#root === undefined || this.#root === root ? root : null;
+    if (posix.dirname(from) !== posix.dirname(own)) this.#elsewhere.add(path);
+  }
 
   async #probe({ url, mayBeMissing }: FoundFile, signal: AbortSignal): Promise<HttpVersion | null> {
     try {
@@ -139,9 +148,9 @@ export class HttpFolderFiles {
   }
 }
 
-/** Returns the address of the folder that a file lies in, however it is written. */
-function folderOf(url: URL): string {
-  return new URL('.', url).href.split('/').map(decodedSegment).join('/');
+/** Returns an address without its query, however it is written. */
+function decoded({ origin, pathname }: URL): string {
+  return origin + pathname.split('/').map(decodedSegment).join('/');
 }
 
 /** Finds out how large a file is, and which version of it there is now. Throws `HTTP_TOO_LARGE`. */

@@ -18,7 +18,6 @@ import {
   findingsIn,
   findMisleadingNames,
   findPlayedGaps,
-  findRedirected,
 } from './playlist-findings.ts';
 import { findUnboundMedia, type UnboundMedia } from './unbound-media.ts';
 import { findUnlistedBoxes } from './unlisted-boxes.ts';
@@ -126,7 +125,6 @@ export async function readListedPublication(
       ...findingsIn(playlists.map((document) => ({ document, isPlayedAsMedia: !ofKeyFrames.has(document.path) }))),
       ...(chosen === null ? findMisleadingNames(folder, playlists) : []),
       ...findPlayedGaps(playlists, index),
-      ...findRedirected(folder, playlists),
       ...(await findUnlistedBoxes(folder, playlists, signal)),
       // Behind all that names files.
       ...findCompressedFiles(index),

@@ -142,7 +142,7 @@ export function findPlayedGaps(playlists: readonly PlaylistDocument[], index: Fo
   });
 }
 
-/** Finds playlists that servers redirected, so that players look for what these name in another folder than that which is verified. */
+/** Finds playlists that servers redirected, so that players look for what these name in another folder than that which was verified. */
 export function findRedirected(
   folder: Pick<SourceFolder, 'isElsewhere'>,
   playlists: readonly PlaylistDocument[],
