@@ -196,6 +196,8 @@ export class FolderIndex {
     const others = [
       encoded,
       ...(encoded.includes('+') ? [decodePath(encoded.replaceAll('+', ' ')) ?? encoded] : []),
+      // Some pass over parameters of a path (RFC 3986 §3.3).
+      ...(encoded.includes(';') ? [decodePath(encoded.replace(/;[^/]*/g, '')) ?? encoded] : []),
       // Some take query and fragment for a part of the name.
       ...(directory === null ? [] : [posix.join(directory, reference)]),
       ...this.#otherPaths(base, reference),
