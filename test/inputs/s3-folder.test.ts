@@ -159,7 +159,8 @@ describe('opening a folder of S3', () => {
     await put(`${prefix}/a.m4s`, Buffer.from('as it is signed'));
     const headers = { 'content-range': 'bytes 0-14/15', 'x-amz-website-redirect-location': '/other.m4s' };
     const folder = await openS3Folder(s3Url(prefix), 'x', proxied(), wide, never);
-    proxy.fault = ({ method }) => (method === 'GET' ? { status: 206, code: '', headers, body: 'as it is signed' } : null);
+    proxy.fault = ({ method }) =>
+      method === 'GET' ? { status: 206, code: '', headers, body: 'as it is signed' } : null;
     try {
       const source = await folder.open('a.m4s', never);
       await assert.rejects(readRange(source, 0, 2, never), isA('S3_REDIRECTED'));

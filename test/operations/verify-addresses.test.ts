@@ -114,6 +114,10 @@ const AMBIGUOUS: Readonly<Record<string, Edit>> = {
     beside(FIRST),
   ),
   'parameters of a path that a file has not': inVideo(FIRST, `${FIRST};a=1`),
+  'letters for which players find another file that take a playlist for Latin-1': allOf(
+    namedBy('chunk-', `chunk-${NFC}’-`),
+    beside(FIRST.replace('chunk-', 'chunk-Ã©â€™-')),
+  ),
   'letters that files compose otherwise': namedBy('chunk-', `chunk-${NFD}-`, `chunk-${NFC}-`),
   'capitals that the name of a file has not': allOf(renamed(FIRST, FIRST.toUpperCase())),
   'an encoded space that a file has as it is written': namedBy('chunk-', 'chunk%20'),
