@@ -203,10 +203,6 @@ export const formatErrors = {
 
 /** Warnings about a media file. */
 export const formatWarnings = {
-  BINDING_NOT_COMPARED: warningEntry<{ name: string; problem: string }>(
-    ({ name, problem }) =>
-      `Whether the signature of "${name}" leaves out bytes that players use is not known, because its container cannot be read here: ${problem}`,
-  ),
   MEDIA_SIZE_CORRECTED: warningEntry<{ name: string; offset: number; statedBytes: number; sizeBytes: number }>(
     ({ name, offset, statedBytes, sizeBytes }) =>
       `The last "mdat" box of "${name}", at byte ${offset}, claims ${statedBytes} bytes, but the file has ${sizeBytes} of them. The output has the size corrected; its last sample may lack its end.`,
