@@ -3,6 +3,7 @@ import type { JobResultEntry } from '#contract/job.ts';
 /** Words of the API in messages, with those of a command for the same. */
 const WORDS: readonly (readonly [RegExp, string])[] = [
   [/Set params\.manifest to "sidecar"/g, 'Use attestream sign --sidecar'],
+  [/Leave out params\.manifest/g, 'Leave out --sidecar'],
   [/params\.manifest set to "sidecar"/g, 'attestream sign --sidecar'],
   [/; package-and-sign does both/g, '; attestream package --sign does both'],
   [/, at \/v2\/c2pa\/fragmented/g, ''],
@@ -22,6 +23,8 @@ const WORDS: readonly (readonly [RegExp, string])[] = [
   [/, and that it is the same on the host of the service/g, ''],
   // Commands have no option for any other field.
   [/; [^;.]*params\.[a-z_]+[^;.]*/g, ''],
+  [/Choose the files of one film with params\.include, .*?, or submit/g, 'Submit'],
+  [/ Set params\.[a-z_]+[^.]*\./g, ''],
 ];
 
 /** Returns a result whose messages are in the words of a command. */
