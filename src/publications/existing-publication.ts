@@ -31,6 +31,7 @@ export type SegmentKind =
   | 'chunked'
   | 'transport-stream'
   | 'packed-audio'
+  | 'webm'
   /** Fragmented MP4 of which every segment has the init segment in it. */
   | 'self-initialising';
 
