@@ -125,7 +125,7 @@ const CODEC_NAMES: Readonly<Record<string, string>> = {
   vorbis: 'Vorbis',
   dts: 'DTS',
   vp8: 'VP8',
-  mp4v: 'MPEG-4 Part 2',
+  mp4v: 'MPEG-4 Part 2 or MPEG-2 video',
   apch: 'ProRes',
   apcn: 'ProRes',
   apcs: 'ProRes',
