@@ -6,6 +6,7 @@ const WORDS: readonly (readonly [RegExp, string])[] = [
   [/Leave out params\.manifest/g, 'Leave out --sidecar'],
   [/params\.manifest set to "sidecar"/g, 'attestream sign --sidecar'],
   [/; package-and-sign does both/g, '; attestream package --sign does both'],
+  [/\bPackage-and-sign re-segments/g, 'attestream package --sign re-segments'],
   [/, at \/v2\/c2pa\/fragmented/g, ''],
   [/Choose another output\.prefix or output\.name/g, 'Name another folder with --output'],
   [/choose another output\.prefix or output\.name/g, 'name another output'],

@@ -20,6 +20,7 @@ test('warnings of packaging name no fields of requests', () => {
 test('problems ask for nothing that only callers and operators of a service can do', () => {
   const messages = [
     new AppError('SEGMENTS_NEED_PACKAGING', { segment: 'a.ts' }),
+    new AppError('FRAGMENT_IS_CHUNKED', { file: '1.m4s', moofCount: 2, mdatCount: 2 }),
     new AppError('SIDECAR_SOURCE_SIGNED', { name: 'a.mp4' }),
     new AppError('SOURCE_NOT_FOUND', { path: 'https://example.com/a' }),
     new AppError('FORMAT_UNKNOWN', { name: 'a', startsLike: null, containers: 'MP4', operation: 'verify' }),
@@ -32,5 +33,5 @@ test('problems ask for nothing that only callers and operators of a service can 
     new AppError('FOLDER_UNUSABLE', { key: '--output', folder: 'a', problem: 'the service has no permission' }),
   ].map(({ message }) => inCommandWords(message));
   for (const message of messages)
-    assert.doesNotMatch(message, /service|operator|request|package-and|output\.\w|params|"url"/, message);
+    assert.doesNotMatch(message, /service|operator|request|[Pp]ackage-and|output\.\w|params|"url"/, message);
 });
