@@ -191,7 +191,6 @@ const ABOUT_ADDRESS: ReadonlySet<string> = new Set([
   'EXTINF',
   'EXT-X-BYTERANGE',
   'EXT-X-GAP',
-  'EXT-X-BITRATE',
   'EXT-X-STREAM-INF',
 ]);
 
