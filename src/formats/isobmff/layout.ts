@@ -211,7 +211,9 @@ function isPicture(boxes: readonly TopLevelBox[]): boolean {
 
 function requireMovie(name: string, boxes: readonly TopLevelBox[]): void {
   const types = new Set(boxes.map(({ type }) => type));
-  if (!types.has('moov')) throw new AppError('BMFF_MOVIE_MISSING', { name, isFragment: types.has('moof') });
+  if (!types.has('moov')) {
+    throw new AppError('BMFF_MOVIE_MISSING', { name, isFragment: types.has('moof'), isPicture: isPicture(boxes) });
+  }
   if (!types.has('mdat') && !types.has('moof')) throw new AppError('BMFF_MEDIA_MISSING', { name });
 }
 

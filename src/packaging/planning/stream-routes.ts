@@ -128,7 +128,7 @@ const CODEC_NAMES: ReadonlyMap<string, string> = new Map(
     vorbis: 'Vorbis',
     dts: 'DTS',
     vp8: 'VP8',
-    mp4v: 'MPEG-4 Part 2',
+    mp4v: 'MPEG-4 Part 2 or MPEG-2 video',
     apch: 'ProRes',
     apcn: 'ProRes',
     apcs: 'ProRes',

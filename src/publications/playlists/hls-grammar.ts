@@ -187,13 +187,7 @@ class LineOrder {
 }
 
 /** Tags about the next address alone, of which it has one each. */
-const ABOUT_ADDRESS: ReadonlySet<string> = new Set([
-  'EXTINF',
-  'EXT-X-BYTERANGE',
-  'EXT-X-GAP',
-  'EXT-X-BITRATE',
-  'EXT-X-STREAM-INF',
-]);
+const ABOUT_ADDRESS: ReadonlySet<string> = new Set(['EXTINF', 'EXT-X-BYTERANGE', 'EXT-X-GAP', 'EXT-X-STREAM-INF']);
 
 /** Tags about all segments, which stand above the first one. */
 const HEADER: ReadonlySet<string> = new Set([
