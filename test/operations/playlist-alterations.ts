@@ -102,6 +102,8 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
         .replace('#EXTM3U\n', '#EXTM3U\n#EXT-X-DEFINE:NAME="v",VALUE="group_A1"\n')
         .replace(/AUDIO="group_A1"/g, 'AUDIO="{$v}"'),
     'a group with a name that objects of JavaScript have': (text) => text.replaceAll('"group_A1"', '"constructor"'),
+    'a group with a space behind its name': (text) => text.replace('GROUP-ID="group_A1"', 'GROUP-ID="group_A1 "'),
+    'a group that is named with a space before it': (text) => text.replaceAll('AUDIO="group_A1"', 'AUDIO=" group_A1"'),
     'a sound without an address': (text) =>
       text.replace(
         '#EXT-X-MEDIA:',

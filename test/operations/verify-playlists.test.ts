@@ -214,6 +214,10 @@ describe('a publication stays valid, and says that nobody signed its playlists, 
           .replace(/(,NAME="[^"]*")(.*)/, '$2$1')
           .replace(/NAME="/, 'NAME="日本語\u3000Français\u00a0: \u0646\u0645\u06cc\u200c\u062f'),
     ],
+    'tags of low latency': [
+      VIDEO,
+      behindHead('#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,PART-HOLD-BACK=1.0\n#EXT-X-PART-INF:PART-TARGET=0.33334'),
+    ],
     'marks of advertisements': [VIDEO, beforeSegments('#EXT-X-CUE-OUT:30\n#EXT-OATCLS-SCTE35:/DAlAAAA\n#EXT-X-CUE-IN')],
     'a range of dates': [
       VIDEO,

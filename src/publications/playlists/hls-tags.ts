@@ -1,7 +1,10 @@
 const QUOTED = '"[^"]*"';
 const NAMED = '"[^"]+"';
-/** A name of a group: players in JavaScript keep groups by name in objects, where some names stand for something else. */
-const GROUP = `"(?!(?:${Object.getOwnPropertyNames(Object.prototype).join('|')})")[^"]+"`;
+/**
+ * A name of a group: players in JavaScript keep groups by name in objects, where some names stand for something else. Some players take
+ * spaces around it for a part of the name.
+ */
+const GROUP = `"(?!\\s|(?:${Object.getOwnPropertyNames(Object.prototype).join('|')})")[^"]*[^"\\s]"`;
 const INTEGER = '\\d{1,20}';
 /** A number that players count on from: beyond 2^53 they no longer tell segments apart. */
 const SEQUENCE = '\\d{1,15}';
@@ -64,7 +67,7 @@ const STREAM = {
   'REQ-VIDEO-LAYOUT': QUOTED,
   'CLOSED-CAPTIONS': `${QUOTED}|NONE`,
   'STABLE-VARIANT-ID': QUOTED,
-  VIDEO: QUOTED,
+  VIDEO: GROUP,
   'PATHWAY-ID': QUOTED,
   'PROGRAM-ID': INTEGER,
   NAME: QUOTED,
@@ -129,9 +132,18 @@ export const TAGS: ReadonlyMap<string, Tag> = new Map<string, Tag>(
     'EXT-X-ENDLIST': media(),
     'EXT-X-PLAYLIST-TYPE': media('EVENT|VOD'),
     'EXT-X-I-FRAMES-ONLY': media(),
+    // Players reload no playlist that has ended, and so have no use for the following two.
+    'EXT-X-SERVER-CONTROL': media({
+      'CAN-SKIP-UNTIL': DECIMAL,
+      'CAN-SKIP-DATERANGES': 'YES|NO',
+      'HOLD-BACK': DECIMAL,
+      'PART-HOLD-BACK': DECIMAL,
+      'CAN-BLOCK-RELOAD': 'YES|NO',
+    }),
+    'EXT-X-PART-INF': media({ 'PART-TARGET': DECIMAL }, 'PART-TARGET'),
     'EXT-X-ALLOW-CACHE': any('YES|NO'),
     'EXT-X-MEDIA': multivariant(MEDIA, 'TYPE', 'GROUP-ID', 'NAME'),
-    'EXT-X-STREAM-INF': multivariant({ ...STREAM, AUDIO: QUOTED, SUBTITLES: QUOTED }, 'BANDWIDTH'),
+    'EXT-X-STREAM-INF': multivariant({ ...STREAM, AUDIO: GROUP, SUBTITLES: GROUP }, 'BANDWIDTH'),
     'EXT-X-I-FRAME-STREAM-INF': multivariant({ ...STREAM, URI: NAMED }, 'BANDWIDTH', 'URI'),
     'EXT-X-IMAGE-STREAM-INF': multivariant({ ...STREAM, URI: QUOTED }),
     'EXT-X-SESSION-DATA': multivariant({

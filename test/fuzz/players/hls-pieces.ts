@@ -139,6 +139,7 @@ export const ATTRIBUTES = [
   'GROUP-ID="low"',
   'GROUP-ID=""',
   'GROUP-ID="__proto__"',
+  'GROUP-ID="audio "',
   'NAME="English"',
   'NAME=""',
   'NAME="1"',
