@@ -328,9 +328,11 @@ export class Scheduler {
   }
 
   #stopLost(lost: InputAttempt): void {
+    const run = this.#runsOf(lost.jobId).find(({ lease }) => lease.inputIndex === lost.inputIndex);
+    // The end of an input ends its lease, too.
+    if (run === undefined || run.state === 'ended') return;
     this.#options.log.warn(idsOf(lost), 'a lease was lost');
-    for (const { lease, abort } of this.#runsOf(lost.jobId))
-      if (lease.inputIndex === lost.inputIndex) abort.abort(new Error('the lease was lost'));
+    run.abort.abort(new Error('the lease was lost'));
   }
 
   #runsOf(jobId: string): readonly InputRun[] {

@@ -59,9 +59,16 @@ export function createLogger(env: NodeJS.ProcessEnv, destination?: DestinationSt
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
     redact: ['*.authorization', '*.headers.authorization', '*.private_key_passphrase', '*.tokens'],
+    serializers: { err: describeError },
     hooks: { streamWrite: withoutUrlSecrets },
   };
   return destination === undefined ? pino(options) : pino(options, destination);
+}
+
+/** Describes an error without a stack where it names its cause: a stack looks like a bug. */
+function describeError(error: Error): object {
+  const described = pino.stdSerializers.err(error);
+  return error instanceof AppError && error.isOperational ? { ...described, stack: undefined } : described;
 }
 
 /** Throws `LOG_LEVEL_UNKNOWN`. A logger can be made all the same, to say so. */

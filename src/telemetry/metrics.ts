@@ -274,7 +274,7 @@ export class Metrics {
     this.#usable.reset();
     for (const { name: identity, endsAtMs } of identities) {
       if (endsAtMs !== null) this.#identity.set({ identity }, (endsAtMs - Date.now()) / 1000);
-      this.#usable.set({ identity }, endsAtMs === null ? 0 : 1);
+      this.#usable.set({ identity }, endsAtMs !== null && endsAtMs > Date.now() ? 1 : 0);
     }
   }
 

@@ -39,7 +39,7 @@ export class OutageLog {
   away(dependency: string, reason: string, problem: string): void {
     const state = this.#states.get(dependency) ?? this.#begin(dependency);
     state.isAway = true;
-    state.fields = { dependency, reason, problem };
+    state.fields = { dependency, reason, problem, met_at: new Date() };
     if (state.saysAway) return;
     state.since = new Date();
     this.#sayAway(state, this.#texts.begins);

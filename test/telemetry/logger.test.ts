@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { Writable } from 'node:stream';
 import { describe, test } from 'node:test';
+import { AppError } from '#errors/app-error.ts';
 import { createLogger, openLogger, requireLogLevel, withoutUrlSecrets } from '#telemetry/logger.ts';
 
 /** The lines that a logger of the given environment writes. */
@@ -61,6 +62,16 @@ describe('the log', () => {
       assert.equal(withoutUrlSecrets(given), kept);
     });
   }
+
+  test('has the stack of a bug, and none of an error that names its cause', () => {
+    const away = new AppError('DATABASE_UNREACHABLE', { address: 'db:5432', problem: 'nothing listens there' });
+    const lines = logged({}, (logger) => {
+      for (const err of [away, new TypeError('a bug')]) logger.error({ err }, 'request failed');
+    });
+    const [named, bug] = lines.map((line) => JSON.parse(line).err);
+    assert.deepEqual([named.message, named.stack], [away.message, undefined]);
+    assert.match(bug.stack, /TypeError: a bug\n/);
+  });
 
   test('holds no query of a URL, wherever in an error it stands', () => {
     const cause = new Error('https://host/deep?hush');

@@ -33,7 +33,7 @@ describe('the log of an outage', () => {
     works();
     assert.deepEqual(texts(), ['is away', 'is still away', 'is still away', 'works again']);
     const known = { dependency: 'signer', reason: 'SIGNATURE_FAILED', since: new Date(0) };
-    assert.deepEqual(log.lines[1]?.fields, { ...known, problem: 'second' });
+    assert.deepEqual(log.lines[1]?.fields, { ...known, problem: 'second', met_at: new Date(50_000) });
     assert.deepEqual(log.lines[3], {
       ...{ level: 'info', message: 'works again' },
       fields: { dependency: 'signer', ms: 130_000 },
