@@ -20,7 +20,7 @@ import {
 import { type BoundPart, hashNamedFiles, type PlaylistText, textOf } from './hash-playlists.ts';
 import { type HashedFile, isPresented } from './presentation.ts';
 import { type PresentationReading, readPresentation, type UnreadPresentation } from './stored-presentation.ts';
-import { addressesIn, addressesInFragment } from './text-addresses.ts';
+import { addressesIn, addressesInFragment, readStart } from './text-addresses.ts';
 
 /** Playlists that no manifest signs, or those of one that were compared with what it signs. */
 export interface VerifiedPresentation {
@@ -276,10 +276,8 @@ class FileHashes {
       return { path, addresses: (await this.#hashes.get(path))?.addresses ?? [] };
     });
     const ofFragments = await mapConcurrent([...fragments], 1, async (path): Promise<NamingText> => {
-      const reading = withSource(this.#folder, { path }, this.#signal, (source) =>
-        addressesInFragment(source, this.#signal),
-      );
-      return { path, addresses: await reading };
+      const start = withSource(this.#folder, { path }, this.#signal, (source) => readStart(source, this.#signal));
+      return { path, addresses: addressesInFragment(await start) };
     });
     return [...ofFiles, ...ofFragments].filter(({ addresses }) => addresses.length > 0);
   }
@@ -288,7 +286,9 @@ class FileHashes {
 function hashOfFile(folder: SourceFolder, path: string, signal: AbortSignal): Promise<ReadFile> {
   return withSource(folder, { path }, signal, async (source) => {
     const { sizeBytes } = source;
-    const addresses = await addressesIn(source, signal);
+    const start = await readStart(source, signal);
+    const addresses = addressesIn(start);
+    if (start.length === sizeBytes) return { ...hashBytes(path, start), addresses };
     const { flat: digest } = await digestPlan(wholeFile(sizeBytes), source, { signal });
     return { path, sizeBytes, digest, addresses };
   });
