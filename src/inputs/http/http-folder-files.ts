@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import type { ByteSource } from '#bytes/byte-source.ts';
+import { type ByteSource, memorySource } from '#bytes/byte-source.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { SourceFolder, UnlistedFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
@@ -31,6 +31,8 @@ interface FoundFile {
   /** Null where the size is not known yet. */
   version: HttpVersion | null;
   mayBeMissing: boolean;
+  /** Present where it was read while the folder was found. */
+  content?: Buffer;
 }
 
 /** Collects the files of an HTTP folder, within its limits, and makes it a folder. */
@@ -56,6 +58,14 @@ export class HttpFolderFiles {
     if (this.#files.size >= maxFiles) throw this.tooLarge('files', maxFiles);
     const version = sizeBytes === null ? null : { sizeBytes, etag: null, lastModified: null };
     this.#files.set(path, { url, version, mayBeMissing });
+  }
+
+  /** Keeps the content of a file that was taken: one answer of the server for it is enough. */
+  keep(path: string, content: Buffer): void {
+    const file = this.#files.get(path);
+    if (file === undefined) return;
+    file.content = content;
+    file.version = { sizeBytes: content.length, etag: null, lastModified: null };
   }
 
   /**
@@ -96,6 +106,7 @@ export class HttpFolderFiles {
       files: [],
       baseUrl: baseUrl.href,
       addFile: (path, url, mayBeMissing) => this.add(path, url, null, mayBeMissing),
+      keepFile: (path, content) => this.keep(path, content),
       open: this.#open,
     };
   }
@@ -114,6 +125,7 @@ export class HttpFolderFiles {
     if (file === undefined) throw new AppError('SOURCE_NOT_FOUND', { path });
     const { client, name, scratch } = this.#context;
     const nameOf = (): string => safeName(basename(path)) || name;
+    if (file.content !== undefined) return memorySource(nameOf(), file.content);
     const listed = file.version === null ? {} : { listed: file.version };
     return await openHttpFile(client, { url: file.url, nameOf, ...listed, signal, scratch });
   };

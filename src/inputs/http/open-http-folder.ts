@@ -48,9 +48,9 @@ export function httpFolderOpener(
   };
 }
 
-/** A response as text. */
+/** A response that was read completely. */
 interface Page {
-  readonly text: string;
+  readonly bytes: Buffer;
   readonly mediaType: string | undefined;
   /** The address after all redirects. */
   readonly url: URL;
@@ -107,8 +107,8 @@ class FolderOpening {
   }
 
   async #openPage(page: Page, url: URL): Promise<SourceFolder> {
-    if (PLAYLIST_BEGINNING.test(page.text.slice(0, 4096))) return await this.#crawlFrom(page, url, '');
-    const entries = readDirectoryIndex(page.text, page.mediaType, page.url);
+    if (PLAYLIST_BEGINNING.test(page.bytes.toString('utf8', 0, 4096))) return await this.#crawlFrom(page, url, '');
+    const entries = readDirectoryIndex(page.bytes.toString(), page.mediaType, page.url);
     if (entries === null) throw notListed(url);
     const baseUrl = urlInside(page.url, '');
     baseUrl.search = '';
@@ -130,6 +130,7 @@ class FolderOpening {
     // Redirected or not, the playlist is called what it was asked for by: patterns are meant for that.
     const entryPath = depth > 0 ? path : nameOfUrl(url.href) || 'playlist';
     files.add(entryPath, url, null);
+    files.keep(entryPath, page.bytes);
     await crawl(files.unlisted(), entryPath, context.signal);
     return await files.folder(null, context.signal);
   }
@@ -144,8 +145,8 @@ class FolderOpening {
     for (let depth = 1; level.length > 0; depth += 1) {
       if (depth > maxDepth) throw files.tooLarge('levels of folders', maxDepth);
       const below = await mapConcurrent(level, MAX_CONCURRENT_LISTINGS, async (directory) => {
-        const { text, mediaType, url } = await this.#page(directory.url);
-        const inside = url.href.startsWith(baseUrl.href) ? readDirectoryIndex(text, mediaType, url) : null;
+        const { bytes, mediaType, url } = await this.#page(directory.url);
+        const inside = url.href.startsWith(baseUrl.href) ? readDirectoryIndex(bytes.toString(), mediaType, url) : null;
         if (inside === null) throw new AppError('FOLDER_NOT_LISTED', { path: shownAddress(directory.url) });
         return this.#take(files, directory, inside, search);
       });
@@ -184,7 +185,7 @@ class FolderOpening {
       const bytes = await readBody(body, MAX_PAGE_BYTES);
       if (bytes === null)
         throw new AppError('HTTP_TOO_LARGE', { address: shownAddress(url), limitBytes: MAX_PAGE_BYTES });
-      return { text: bytes.toString('utf8'), mediaType: mediaTypeOf(headers), url: from };
+      return { bytes, mediaType: mediaTypeOf(headers), url: from };
     } catch (error) {
       signal.throwIfAborted();
       throw requestError(error, url, client.options.idleTimeoutMs);
