@@ -60,10 +60,11 @@ export class HttpFolderFiles {
     this.#files.set(path, { url, version, mayBeMissing });
   }
 
-  /** Keeps the content of a file that was taken: one answer of the server for it is enough. */
+  /** Keeps the content of a file that was taken: one answer of the server for it is enough. Throws `HTTP_TOO_LARGE`. */
   keep(path: string, content: Buffer): void {
     const file = this.#files.get(path);
     if (file === undefined) return;
+    this.#context.client.requireSize(file.url, content.length);
     file.content = content;
     file.version = { sizeBytes: content.length, etag: null, lastModified: null };
   }

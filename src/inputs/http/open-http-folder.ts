@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { SourceFolder, UnlistedFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -8,6 +9,7 @@ import type { HttpClient } from './http-client.ts';
 import { requestError, shownAddress } from './http-errors.ts';
 import { HttpFolderFiles } from './http-folder-files.ts';
 import { mediaTypeOf } from './http-headers.ts';
+import { tooLong } from './ranged-source.ts';
 import { readBody } from './response-body.ts';
 
 /** Limits a playlist, and the page that lists a directory; 100,000 files fit in. */
@@ -180,11 +182,16 @@ class FolderOpening {
   async #page(url: URL): Promise<Page> {
     const { client, context } = this.#request;
     const { signal } = context;
+    const { excessCount } = client;
     const { body, headers, url: from } = await client.get(url, PAGE_HEADERS, signal);
     try {
       const bytes = await readBody(body, MAX_PAGE_BYTES);
       if (bytes === null)
         throw new AppError('HTTP_TOO_LARGE', { address: shownAddress(url), limitBytes: MAX_PAGE_BYTES });
+      // Bytes beyond the end of the response show two turns of the event loop later.
+      await nextTurn();
+      await nextTurn();
+      if (client.excessCount !== excessCount) throw tooLong(url);
       return { bytes, mediaType: mediaTypeOf(headers), url: from };
     } catch (error) {
       signal.throwIfAborted();

@@ -4,7 +4,10 @@ import { AppError } from '#errors/app-error.ts';
 
 /** Size of one playlist or MPD in bytes. */
 export const MAX_PLAYLIST_BYTES = 32 * 1024 * 1024;
-/** Bytes of all playlists that one operation reads, and keeps in memory; 400,000 fragments take about 100 MB. */
+/**
+ * Bytes of all playlists that one operation reads, and keeps in memory; 400,000 fragments take about 100 MB. They are there twice
+ * where a folder over HTTP is found by its playlists.
+ */
 export const MAX_PLAYLISTS_BYTES = 256 * 1024 * 1024;
 /** Size of a file of text in bytes; subtitles of a film have some hundred kilobytes. A larger one counts as media. */
 export const MAX_TEXT_BYTES = 4 * 1024 * 1024;
