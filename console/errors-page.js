@@ -6,12 +6,14 @@ import { linkTo, route } from './router.js';
 
 /** @typedef {{ group: string, reason: string, mark: string, message: string }} Row */
 
-/** Marks of the tables, in sentences. @type {Readonly<Record<string, string>>} */
-const MARKS = {
-  '↻': ' It may pass without anybody changing anything: the service tries the input again by itself.',
-  '⏸': ' A part of the deployment is away: the input waits until it is back.',
-  '(⏸)': ' The input waits where the service itself cannot use that part of the deployment either; else it fails.',
-};
+/** Marks of the tables, in sentences. @type {ReadonlyMap<string, string>} */
+const MARKS = new Map(
+  Object.entries({
+    '↻': ' It may pass without anybody changing anything: the service tries the input again by itself.',
+    '⏸': ' A part of the deployment is away: the input waits until it is back.',
+    '(⏸)': ' The input waits where the service itself cannot use that part of the deployment either; else it fails.',
+  }),
+);
 
 /** Shows the documentation of all errors and warnings, the one in the address first. */
 export function ErrorsPage() {
@@ -48,7 +50,7 @@ function Explanation({ row: { group, reason, mark, message } }) {
   return html`<article class="card">
     <h2><code>${reason}</code></h2>
     <p>${message}</p>
-    <p class="muted">Words in ‹brackets› stand for what the message names.${MARKS[mark]}</p>
+    <p class="muted">Words in ‹brackets› stand for what the message names.${MARKS.get(mark)}</p>
     <p class="muted">${group === 'Warnings' ? 'A warning: the output was made all the same.' : html`The code of the API is <code>${group}</code>.`}</p>
   </article>`;
 }

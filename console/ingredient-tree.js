@@ -5,11 +5,14 @@ import { StateMark } from './state-mark.js';
 
 /** @typedef {import('../src/contract/verification.ts').VerifiedManifest} Manifest */
 
-const ROLES = /** @type {Record<string, string>} */ ({
-  parentOf: 'the version before',
-  componentOf: 'a part of it',
-  inputTo: 'used to make it',
-});
+/** @type {ReadonlyMap<string, string>} */
+const ROLES = new Map(
+  Object.entries({
+    parentOf: 'the version before',
+    componentOf: 'a part of it',
+    inputTo: 'used to make it',
+  }),
+);
 
 /**
  * Shows what a manifest's asset was made from. A branch is made when it is opened: chains are long, and refer to the same
@@ -28,7 +31,7 @@ function Ingredient({ manifests, ingredient, path }) {
   const own = manifests.find((manifest) => manifest.label === label);
   const isRepeated = label !== undefined && path.includes(label);
   const isOpen = useSignal(path.length === 1 && own !== undefined && own.ingredients.length < 10);
-  const line = html`<${FoldedText} text=${title ?? 'Without a title'} /> <${StateMark} state=${state} /> <span class="muted">${ROLES[relationship] ?? relationship}</span>`;
+  const line = html`<${FoldedText} text=${title ?? 'Without a title'} /> <${StateMark} state=${state} /> <span class="muted">${ROLES.get(relationship) ?? relationship}</span>`;
   const reasons = failures.length > 0 && html` <code>${failures.join(', ')}</code>`;
   if (own === undefined || isRepeated) return html`<li>${line}${reasons}</li>`;
   const { signer, time_stamp: stamp, actions } = own;

@@ -15,16 +15,19 @@
  * @property {Reading | null} alone without regard to its position; null before it is verified
  * @property {Reading | null} reading with regard to its position among those that are verified
  *
- * @typedef {{ key: string, kind: 'video' | 'audio', name: string, fragments: readonly Fragment[] }} Rendition
+ * @typedef {{ key: string, kind: 'video' | 'audio' | 'text', name: string, fragments: readonly Fragment[] }} Rendition
  */
 
 const KEY_TAG = /^#EXT-X-(?:SESSION-)?KEY:/;
-/** Attributes that hold addresses, as the service reads them. */
-const ADDRESS_ATTRIBUTE = /[:,][A-Z0-9-]*UR[IL]="([^"]*)"/g;
+/** Texts in quotes that may be addresses: those of attributes for addresses, and names of files. The service tries all texts in quotes. */
+const ADDRESS = /[:,]\s*[A-Z0-9-]*(?:UR[IL]|ASSET-LIST)="([^"]*)"|"([^",:]+\.\w+)"/g;
+/** A variable that a playlist defines, and the attributes that do it. */
+const VARIABLE = /\{\$([\w-]+)\}/g;
+const DEFINITION = /^#EXT-X-DEFINE(?=.*[:,]NAME="([^"]*)")(?=.*[:,]VALUE="([^"]*)")/;
 
 /**
- * Reads the playlists of a publication, all renditions of video and audio. Throws an Error where the main one cannot be read;
- * `problem` says why another cannot, whose rendition is left out.
+ * Reads the playlists of a publication, all renditions of video, audio and subtitles, and of the last those in fragments. Throws an
+ * Error where the main one cannot be read; `problem` says why another cannot, whose rendition is left out.
  * @param {{ parser: any, take: (url: string, bytes: ArrayBuffer) => string }} reader the parser of the player's library; `take` gets
  * every playlist that a player loads, and returns its text
  * @param {string} address of the main playlist
@@ -50,16 +53,24 @@ export async function readPlaylists({ parser, take }, address, signal) {
       kind: level.height || level.videoCodec ? 'video' : 'audio',
       name: videoName(level, index),
     })),
-    ...AUDIO.map((/** @type {any} */ track) => ({ url: track.url, kind: 'audio', name: audioName(track) })),
+    ...AUDIO.map((/** @type {any} */ track) => ({ url: track.url, kind: 'audio', name: trackName('Audio', track) })),
+    ...SUBTITLES.map((/** @type {any} */ track) => ({
+      url: track.url,
+      kind: 'text',
+      name: trackName('Subtitles', track),
+    })),
   ];
   const unique = [...new Map(listed.filter(({ url }) => url).map((entry) => [entry.url, entry])).values()];
-  const read = await Promise.allSettled([
-    ...unique.map(async (entry) => renditionOf(parser, await load(entry.url), entry.url, entry)),
-    ...SUBTITLES.map((/** @type {any} */ { url }) => load(url)),
-  ]);
-  const renditions = read.slice(0, unique.length).flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+  const read = await Promise.allSettled(
+    unique.map(async (entry) => renditionOf(parser, await load(entry.url), entry.url, entry)),
+  );
+  const renditions = read.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
   const problems = read.flatMap((each) => (each.status === 'rejected' ? [each.reason.message] : []));
-  return { renditions, problem: problems[0] ?? '' };
+  // Plain text is a file that a playlist names.
+  return {
+    renditions: renditions.filter(({ kind, fragments }) => kind !== 'text' || fragments.length > 0),
+    problem: problems[0] ?? '',
+  };
 }
 
 /**
@@ -89,10 +100,11 @@ function renditionOf(parser, text, url, { kind, name }) {
 }
 
 /**
+ * Returns the part that a fragment of the player's library is.
  * @param {any} fragment
  * @returns {Part}
  */
-function partOf({ url, byteRangeStartOffset: start = null, byteRangeEndOffset: end = null }) {
+export function partOf({ url, byteRangeStartOffset: start = null, byteRangeEndOffset: end = null }) {
   return { url, start, end: start === null ? null : end };
 }
 
@@ -134,15 +146,21 @@ export async function fetchIfThere({ url, start, end }, signal) {
 }
 
 /**
- * Returns the addresses that an HLS playlist names, each once, without those of keys.
+ * Returns the addresses that an HLS playlist names, each once, without those of keys, and with its variables written out.
  * @param {string} text
  * @param {string} base
  */
 export function addressesIn(text, base) {
+  /** @type {Map<string, string>} */
+  const variables = new Map();
   const named = text.split('\n').flatMap((raw) => {
-    const line = raw.trim();
-    if (line === '' || KEY_TAG.test(line)) return [];
-    return line.startsWith('#') ? Array.from(line.matchAll(ADDRESS_ATTRIBUTE), ([, address = '']) => address) : [line];
+    const line = raw.trim().replace(VARIABLE, (reference, name) => variables.get(name) ?? reference);
+    const [, name, value = ''] = DEFINITION.exec(line) ?? [];
+    if (name !== undefined) variables.set(name, value);
+    if (line === '' || KEY_TAG.test(line) || /^#(?!EXT)/.test(line)) return [];
+    return line.startsWith('#')
+      ? Array.from(line.matchAll(ADDRESS), ([, stated, named = '']) => stated ?? named)
+      : [line];
   });
   return [...new Set(named.flatMap((address) => URL.parse(address, base)?.href ?? []))];
 }
@@ -158,9 +176,9 @@ function rateText(bitrate) {
   return bitrate < 1_000_000 ? `${Math.round(bitrate / 1000)} kbit/s` : `${(bitrate / 1_000_000).toFixed(1)} Mbit/s`;
 }
 
-/** @param {any} track */
-function audioName({ name = '', lang = '' }) {
-  return `Audio ${languageName(lang) || name}`;
+/** @param {string} kind @param {any} track */
+function trackName(kind, { name = '', lang = '' }) {
+  return `${kind} ${languageName(lang) || name}`;
 }
 
 /**

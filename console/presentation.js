@@ -18,6 +18,7 @@ import { countsIn, pathBelow, presentationIn, rootOf } from './signed-presentati
  * @typedef {import('../src/contract/verification.ts').PublicationDeviation} Deviation
  *
  * @typedef {{ path: string, sizeBytes: number, digest: Uint8Array }} HashedFile
+ * @typedef {Omit<HashedFile, 'path'> & { content: Blob | null }} LoadedFile
  * @typedef {{ path: string, uniqueId: number, localId: number, count: number }} BoundInit
  * @typedef {{ uniqueId: number, localId: number, location: number, count: number }} BoundFragment
  * @typedef {{ part: Deviation['part'], kind: Deviation['kind'], playlist: string | null }} Difference
@@ -35,7 +36,8 @@ export const MAX_TRIED_FRAGMENTS = 3;
 
 /**
  * Compares the playlists that a player loads, and the text and other files that they name, with the presentation that the manifest
- * signs; again whenever one of them is loaded with other bytes.
+ * signs; again whenever one of them is loaded with other bytes. All that was loaded counts, because players go on with it: of two
+ * contents of a playlist or file, one was not signed.
  */
 export class PresentationWatch {
   /** Null before the first comparison, and where none is possible. @type {import('@preact/signals').Signal<Compared | null>} */
@@ -45,9 +47,9 @@ export class PresentationWatch {
   #entry;
   #time;
   #closed;
-  /** @type {Map<string, { bytes: Uint8Array, digest: Uint8Array }>} */
+  /** The first two contents of each playlist, by its address. @type {Map<string, { bytes: Uint8Array, digest: Uint8Array }[]>} */
   #playlists = new Map();
-  /** Files that playlists name, by address: null where there is none. @type {Map<string, Promise<Omit<HashedFile, 'path'> | null>>} */
+  /** Files that playlists name, by address: null where there is none. @type {Map<string, Promise<LoadedFile | null>>} */
   #files = new Map();
   /** Init segments with a manifest, by address. @type {Map<string, Omit<Bound, 'location'>>} */
   #inits = new Map();
@@ -62,6 +64,8 @@ export class PresentationWatch {
   /** The paths of signed playlists that are there. @type {Promise<string[][]> | undefined} */
   #there;
   #store = '';
+  /** True where an init segment had another manifest. */
+  #isForeign = false;
   #root = '';
   /** Comparisons that were begun: the last one counts. */
   #round = 0;
@@ -85,25 +89,27 @@ export class PresentationWatch {
   loadPlaylist(url, buffer) {
     const bytes = new Uint8Array(buffer);
     const digest = sha256(bytes);
-    if (!isSame(this.#playlists.get(url)?.digest, digest)) {
-      this.#playlists.set(url, { bytes, digest });
+    const known = this.#playlists.get(url) ?? [];
+    if (known.length < 2 && !known.some((loaded) => isSame(loaded.digest, digest))) {
+      this.#playlists.set(url, [...known, { bytes, digest }]);
       void this.#compare();
     }
     return new TextDecoder().decode(bytes);
   }
 
   /**
-   * Takes note of a file that was loaded, where a playlist names it beside signed fragments.
-   * @param {string} url
+   * Takes note of a file that was loaded, or of a range of it, where a playlist names it beside signed fragments.
+   * @param {Part} part
    * @param {Uint8Array} bytes
    */
-  async loadFile(url, bytes) {
-    const known = this.#files.get(url);
-    if (known === undefined) return;
-    const file = hashed(bytes);
-    const before = await known.catch(() => null);
-    if (isSame(before?.digest, file.digest)) return;
-    this.#files.set(url, Promise.resolve(file));
+  async loadFile({ url, start, end }, bytes) {
+    if (!this.#files.has(url)) return;
+    const known = await this.#files.get(url)?.catch(() => undefined);
+    const first = known === undefined ? await this.#file(url).catch(() => null) : known;
+    const loaded = await first?.content?.slice(start ?? 0, end ?? undefined).arrayBuffer();
+    const isAsBefore = loaded !== undefined && isSame(sha256(new Uint8Array(loaded)), sha256(bytes));
+    if (isAsBefore && known !== undefined) return;
+    if (!isAsBefore) this.#files.set(url, Promise.resolve(OF_TWO_CONTENTS));
     await this.#compare();
   }
 
@@ -128,6 +134,7 @@ export class PresentationWatch {
   #takeInit(url, own) {
     const isOther = JSON.stringify(own) !== JSON.stringify(this.#inits.get(url));
     this.#inits.set(url, own);
+    this.#isForeign ||= own.store !== this.#store;
     return isOther;
   }
 
@@ -220,11 +227,14 @@ export class PresentationWatch {
     this.#round += 1;
     const round = this.#round;
     try {
-      const playlists = await Promise.all(Array.from(this.#playlists, (loaded) => this.#describe(...loaded)));
+      const loaded = Array.from(this.#playlists, ([url, contents]) =>
+        contents.map((each) => this.#describe(url, each)),
+      );
+      const playlists = await Promise.all(loaded.flat());
       const { differences } = comparePresentation(this.#signed, playlists, await this.#unloaded(playlists));
-      const isForeign = [...this.#inits.values()].some(({ store }) => store !== this.#store);
       const foreign = { part: 'playlist', kind: 'added', playlist: this.#pathOf(this.#entry) };
-      const found = isForeign ? [foreign, ...differences] : differences;
+      const all = /** @type {Difference[]} */ (this.#isForeign ? [foreign, ...differences] : differences);
+      const found = [...new Map(all.map((each) => [`${each.part} ${each.kind} ${each.playlist}`, each])).values()];
       if (round === this.#round) this.#tell(found.length === 0 ? 'as_signed' : 'changed', found);
     } catch (error) {
       if (!this.#closed.aborted) this.#tell('changed', [UNREADABLE], /** @type {Error} */ (error).message);
@@ -291,10 +301,18 @@ export class PresentationWatch {
     if (isPresented(path) || path === url) return null;
     if (init?.store === this.#store) return { path, ...this.#mapOf(init) };
     if (this.#fragments.has(url)) return null;
-    const known = this.#files.get(url) ?? this.#hash(url);
+    const file = await this.#file(url);
+    return file && { path, sizeBytes: file.sizeBytes, digest: file.digest };
+  }
+
+  /**
+   * Returns a file, which is loaded once, and again where that failed.
+   * @param {string} url
+   */
+  #file(url) {
+    const known = this.#files.get(url)?.catch(() => this.#load(url)) ?? this.#load(url);
     this.#files.set(url, known);
-    const file = await known;
-    return file && { path, ...file };
+    return known;
   }
 
   /**
@@ -305,12 +323,13 @@ export class PresentationWatch {
     return { uniqueId, localId, count: this.#counts.get(`${uniqueId}/${localId}`) ?? 0 };
   }
 
-  /** @param {string} url */
-  async #hash(url) {
+  /** @param {string} url @returns {Promise<LoadedFile | null>} */
+  async #load(url) {
     const response = await fetch(url, { signal: this.#closed });
     if (response.status === 404) return null;
     if (!response.ok) throw new Error(`A file that a playlist names cannot be loaded: status ${response.status}.`);
-    return hashed(new Uint8Array(await response.arrayBuffer()));
+    const content = await response.blob();
+    return { sizeBytes: content.size, digest: sha256(new Uint8Array(await content.arrayBuffer())), content };
   }
 
   /** @param {Part} part */
@@ -327,6 +346,9 @@ export class PresentationWatch {
   }
 }
 
+/** Stands for a file that was loaded with two contents. @type {LoadedFile} */
+const OF_TWO_CONTENTS = { sizeBytes: 0, digest: new Uint8Array(), content: null };
+
 /** @type {Difference} */
 const UNREADABLE = { part: 'playlist', kind: 'unreadable', playlist: null };
 
@@ -334,11 +356,6 @@ const UNREADABLE = { part: 'playlist', kind: 'unreadable', playlist: null };
 function headEnd({ start, end }) {
   const head = (start ?? 0) + HEAD_SIZE_BYTES;
   return end === null ? head : Math.min(end, head);
-}
-
-/** @param {Uint8Array} bytes */
-function hashed(bytes) {
-  return { sizeBytes: bytes.length, digest: sha256(bytes) };
 }
 
 /** @param {Uint8Array | undefined} first @param {Uint8Array} second */

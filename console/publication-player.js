@@ -2,7 +2,7 @@ import { signal } from '@preact/signals';
 import { addressOf } from './api.js';
 import { boundIn } from './c2pa-boxes.js';
 import { verifyOrder } from './fragment-order.js';
-import { fetchIfThere, fetchPart, keyOf, languageName, partKey, readPlaylists } from './playlists.js';
+import { fetchIfThere, fetchPart, keyOf, languageName, partKey, partOf, readPlaylists } from './playlists.js';
 import { MAX_TRIED_FRAGMENTS, PresentationWatch } from './presentation.js';
 import { isIntact, readFragment } from './reader.js';
 
@@ -104,8 +104,13 @@ export class PublicationPlayer {
 
   /** @param {any} Hls */
   #play(Hls) {
-    // The page's policy allows no worker that is made from text.
-    this.#hls = new Hls({ enableWorker: false, pLoader: watchedLoader(Hls, this.presentation) });
+    this.#hls = new Hls({
+      // The page's policy allows no worker that is made from text.
+      enableWorker: false,
+      // The programme is verified: other media do not play in between.
+      enableInterstitialPlayback: false,
+      pLoader: watchedLoader(Hls, this.presentation),
+    });
     const { Events } = Hls;
     /** @param {string} event @param {(data: any) => void} listener */
     const on = (event, listener) =>
@@ -124,7 +129,7 @@ export class PublicationPlayer {
       this.languages.value = { ...this.languages.value, chosen: id };
     });
     on(Events.FRAG_LOADED, ({ frag, payload }) => {
-      void this.presentation.loadFile(frag.url, new Uint8Array(payload));
+      void this.presentation.loadFile(partOf(frag), new Uint8Array(payload));
       const init = frag.initSegment?.data;
       if (frag.sn === 'initSegment' || !init) return;
       // Copies: the player may hand its buffers on before the reader has them.

@@ -75,7 +75,7 @@ function Identity({ identity: { name, kind, away, publisher, ...credential } }) 
   `;
 }
 
-/** Kinds of keys, as `signer.type` has them. @type {Readonly<Record<string, string>>} */
+/** Kinds of keys, as `signer.type` has them. */
 const KEYS = {
   development: 'a file of the service',
   pem: 'a PEM file',

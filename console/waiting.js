@@ -4,16 +4,18 @@ import { clockTimeText, exactTime } from './text.js';
 
 /** @typedef {import('../src/contract/job.ts').WaitingFor} WaitingFor */
 
-/** Kinds of dependencies as sentences name them. @type {Readonly<Record<string, string>>} */
-const KINDS = {
-  input_bucket: 'the bucket of inputs',
-  output_bucket: 'the bucket of outputs',
-  input_folder: 'the folder of inputs',
-  output_folder: 'the disk of outputs',
-  scratch_folder: 'the scratch disk',
-  time_stamp_authority: 'the time-stamp authorities',
-  signer: 'the signing identity',
-};
+/** Kinds of dependencies as sentences name them. @type {ReadonlyMap<string, string>} */
+const KINDS = new Map(
+  Object.entries({
+    input_bucket: 'the bucket of inputs',
+    output_bucket: 'the bucket of outputs',
+    input_folder: 'the folder of inputs',
+    output_folder: 'the disk of outputs',
+    scratch_folder: 'the scratch disk',
+    time_stamp_authority: 'the time-stamp authorities',
+    signer: 'the signing identity',
+  }),
+);
 
 /**
  * Returns a dependency in words, such as `the bucket of outputs "media"`; only admins are told names.
@@ -21,7 +23,7 @@ const KINDS = {
  */
 export function dependencyText(dependency) {
   const [, kind = '', name] = /^([^:]*)(?::(.*))?$/s.exec(dependency) ?? [];
-  const words = KINDS[kind] ?? kind;
+  const words = KINDS.get(kind) ?? kind;
   return name === undefined ? words : `${words} "${name}"`;
 }
 

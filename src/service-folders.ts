@@ -21,10 +21,12 @@ import type { Log } from '#telemetry/logger.ts';
 const TRANSIENT = new Set(['ENOSPC', 'EDQUOT']);
 
 /** Meanings of error codes of `mkdir`, as the end of a sentence. */
-const PROBLEMS: Readonly<Record<string, string>> = {
-  EEXIST: 'it exists and is not a folder',
-  ENOENT: 'a link in the path leads nowhere, or no folder can be made there',
-};
+const PROBLEMS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    EEXIST: 'it exists and is not a folder',
+    ENOENT: 'a link in the path leads nowhere, or no folder can be made there',
+  }),
+);
 
 /** Permission bits of the group and of others. */
 const OTHERS_MODE = 0o077;
@@ -113,7 +115,7 @@ export function problemOfFolder(folder: string, mode: number): string | null {
     const code = systemErrorCode(error);
     if (code === undefined) throw error;
     if (TRANSIENT.has(code)) return null;
-    return PROBLEMS[code] ?? problemOf(error);
+    return PROBLEMS.get(code) ?? problemOf(error);
   }
 }
 

@@ -99,17 +99,19 @@ function identitiesOf(
 
 /** The data of an identity assertion, as the reader shows it: that of an aggregator in its own terms where it can be read. */
 
-const SIGNATURE_KINDS                                                     = {
-  'cawg.x509.cose': 'x509',
-  'cawg.identity_claims_aggregation': 'claims_aggregation',
-};
+const SIGNATURE_KINDS                                                = new Map(
+  Object.entries({
+    'cawg.x509.cose': 'x509',
+    'cawg.identity_claims_aggregation': 'claims_aggregation',
+  }),
+);
 
 function describeIdentity(
   { signer_payload: payload, signature_info: signer, issuer, c2paAsset = payload }                  ,
   findings                            ,
   allowed                    ,
 )                   {
-  const kind = SIGNATURE_KINDS[c2paAsset?.sig_type ?? ''] ?? 'other';
+  const kind = SIGNATURE_KINDS.get(c2paAsset?.sig_type ?? '') ?? 'other';
   const failures = failuresIn(findings).slice(0, MAX_DESCRIBED);
   const state = stateOf(kind, findings, failures);
   const isSigned = state === 'trusted' || state === 'valid';

@@ -25,6 +25,8 @@ export interface SourceFolder {
   open(path: string, signal: AbortSignal): Promise<ByteSource>;
   /** Tells whether there is a file that `files` lacks. Absent where `files` is all that there is. */
   hides?(path: string, signal: AbortSignal): Promise<boolean>;
+  /** Tells whether a file came from another folder than that of its address, unless all that were opened did. Absent where none can. */
+  isElsewhere?(path: string): boolean;
 }
 
 /** Opens a file of a folder, and closes it when `use` settles. */

@@ -3,8 +3,10 @@ import type { JobResultEntry } from '#contract/job.ts';
 /** Words of the API in messages, with those of a command for the same. */
 const WORDS: readonly (readonly [RegExp, string])[] = [
   [/Set params\.manifest to "sidecar"/g, 'Use attestream sign --sidecar'],
+  [/Leave out params\.manifest/g, 'Leave out --sidecar'],
   [/params\.manifest set to "sidecar"/g, 'attestream sign --sidecar'],
   [/; package-and-sign does both/g, '; attestream package --sign does both'],
+  [/\bPackage-and-sign re-segments/g, 'attestream package --sign re-segments'],
   [/, at \/v2\/c2pa\/fragmented/g, ''],
   [/Choose another output\.prefix or output\.name/g, 'Name another folder with --output'],
   [/choose another output\.prefix or output\.name/g, 'name another output'],
@@ -22,6 +24,8 @@ const WORDS: readonly (readonly [RegExp, string])[] = [
   [/, and that it is the same on the host of the service/g, ''],
   // Commands have no option for any other field.
   [/; [^;.]*params\.[a-z_]+[^;.]*/g, ''],
+  [/Choose the files of one film with params\.include, .*?, or submit/g, 'Submit'],
+  [/ Set params\.[a-z_]+[^.]*\./g, ''],
 ];
 
 /** Returns a result whose messages are in the words of a command. */

@@ -13,9 +13,18 @@ export function linkTo(input: ApiInputRef, name: string, runFolder: string, inde
   return { ...input, path };
 }
 
-/** Returns a result with the path that was named in place of the link's. */
+/** Returns a result with the path and the name of the folder that was given in place of the link's. */
 export function withoutLink(entry: JobResultEntry, input: ApiInputRef, path: string): JobResultEntry {
   if (!('path' in input)) return entry;
-  const [link, named] = [input.path, path].map((each) => JSON.stringify(each).slice(1, -1));
-  return { ...JSON.parse(JSON.stringify(entry).replaceAll(link ?? '', named ?? '')), input_name: basename(path) };
+  const pathPair = [input.path, path].map(inJson);
+  // A name is a whole value, or stands in quotes in a message.
+  const namePair = [input.path, path].map((each) => JSON.stringify(basename(each)));
+  const pairs = [pathPair, namePair, namePair.map(inJson)];
+  const text = pairs.reduce((json, [link = '', named = '']) => json.replaceAll(link, named), JSON.stringify(entry));
+  return JSON.parse(text);
+}
+
+/** Returns text as it stands within a string of JSON. */
+function inJson(text: string): string {
+  return JSON.stringify(text).slice(1, -1);
 }

@@ -232,7 +232,7 @@ function issueProblem(issue: Issue, path: readonly string[]): string {
       return noSuchKey(path);
     case 'invalid_type':
       if (issue.input === undefined) return 'is missing';
-      return `must be ${TYPES[issue.expected] ?? `of the type ${issue.expected}`}`;
+      return `must be ${TYPES.get(issue.expected) ?? `of the type ${issue.expected}`}`;
     case 'invalid_value':
       return `must be one of ${issue.values.map(String).join(', ')}`;
     case 'too_small':
@@ -247,7 +247,7 @@ function issueProblem(issue: Issue, path: readonly string[]): string {
 }
 
 /** Types in the words of a configuration file, every number of which is a whole one. */
-const TYPES: Readonly<Record<string, string>> = { ...TYPE_NAMES, number: 'a whole number', object: 'a table' };
+const TYPES = new Map([...TYPE_NAMES, ['number', 'a whole number'], ['object', 'a table']]);
 
 const PREFIX = 'SERVICE__';
 

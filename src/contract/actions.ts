@@ -5,7 +5,7 @@ const IPTC_SCHEME = 'http://cv.iptc.org/newscodes/digitalsourcetype/';
 const C2PA_SCHEME = 'http://c2pa.org/digitalsourcetype/';
 
 /** The terms of IPTC's vocabulary that are not retired, and those that C2PA adds (C2PA 2.4 §18.15.4.5). */
-const SCHEMES: Readonly<Record<string, string>> = {
+const SCHEMES: ReadonlyMap<string, string> = new Map([
   ...schemeOf(IPTC_SCHEME, [
     'digitalCapture',
     'computationalCapture',
@@ -26,13 +26,13 @@ const SCHEMES: Readonly<Record<string, string>> = {
     'trainedAlgorithmicMedia',
   ]),
   ...schemeOf(C2PA_SCHEME, ['empty', 'trainedAlgorithmicData']),
-};
+]);
 
-function schemeOf(scheme: string, terms: readonly string[]): Record<string, string> {
-  return Object.fromEntries(terms.map((term) => [term, scheme]));
+function schemeOf(scheme: string, terms: readonly string[]): [string, string][] {
+  return terms.map((term) => [term, scheme]);
 }
 
-const TERMS = Object.keys(SCHEMES);
+const TERMS = [...SCHEMES.keys()];
 const TERM_LIST = `${TERMS.join(', ')}; or its address, such as ${digitalSourceTypeUri('digitalCapture')}`;
 
 /** A term, or its address. */
@@ -47,7 +47,7 @@ export const digitalSourceType = z
 
 /** Returns the address of a term that `digitalSourceType` accepts. */
 export function digitalSourceTypeUri(term: string): string {
-  return `${SCHEMES[term] ?? ''}${term}`;
+  return `${SCHEMES.get(term) ?? ''}${term}`;
 }
 
 /** Actions of one request. Every output carries them. */
@@ -83,22 +83,21 @@ const STATABLE_ACTIONS = [
 ] as const;
 
 /** Why other actions of the specification are refused, as the end of a sentence. */
-const REFUSALS: Readonly<Record<string, string>> = {
-  'c2pa.created': 'this service states as the first action. Give "digital_source_type" instead',
-  'c2pa.opened': 'this service states as the first action, about the source or "parent"',
-  'c2pa.placed': 'needs a component, which a request cannot give; this service states it where there is one',
-  'c2pa.mixed': 'needs components that were placed before, which a request cannot give',
-  'c2pa.removed': 'needs a component of another manifest, which a request cannot give',
-  'c2pa.redacted': 'needs an assertion that was redacted from an ingredient, and this service redacts none',
-  'c2pa.color_adjustments': 'is deprecated. Use "c2pa.adjustedColor"',
-  'c2pa.watermarked': 'is deprecated. Use "c2pa.watermarked.bound" or "c2pa.watermarked.unbound"',
-  ...Object.fromEntries(
-    ['copied', 'formatted', 'managed', 'printed', 'produced', 'saved', 'version_updated'].map((name) => [
-      `c2pa.${name}`,
-      'is deprecated',
-    ]),
+const REFUSALS: ReadonlyMap<string, string> = new Map([
+  ...Object.entries({
+    'c2pa.created': 'this service states as the first action. Give "digital_source_type" instead',
+    'c2pa.opened': 'this service states as the first action, about the source or "parent"',
+    'c2pa.placed': 'needs a component, which a request cannot give; this service states it where there is one',
+    'c2pa.mixed': 'needs components that were placed before, which a request cannot give',
+    'c2pa.removed': 'needs a component of another manifest, which a request cannot give',
+    'c2pa.redacted': 'needs an assertion that was redacted from an ingredient, and this service redacts none',
+    'c2pa.color_adjustments': 'is deprecated. Use "c2pa.adjustedColor"',
+    'c2pa.watermarked': 'is deprecated. Use "c2pa.watermarked.bound" or "c2pa.watermarked.unbound"',
+  }),
+  ...['copied', 'formatted', 'managed', 'printed', 'produced', 'saved', 'version_updated'].map(
+    (name): [string, string] => [`c2pa.${name}`, 'is deprecated'],
   ),
-};
+]);
 
 const STANDARD_NAMESPACE = /^(?:c2pa|cawg|font)\./i;
 
@@ -106,7 +105,7 @@ const STANDARD_NAMESPACE = /^(?:c2pa|cawg|font)\./i;
 function actionProblem(action: string): string | null {
   if (STATABLE_ACTIONS.some((statable) => statable === action)) return null;
   if (STANDARD_NAMESPACE.test(action)) {
-    const refusal = REFUSALS[action];
+    const refusal = REFUSALS.get(action);
     if (refusal !== undefined) return `is "${action}", which ${refusal}`;
     return `is not one of the actions that a request may state: ${STATABLE_ACTIONS.join(', ')}, or one of your own, such as com.example.graded`;
   }

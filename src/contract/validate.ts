@@ -83,20 +83,22 @@ export function problemOf(issue: Issue, value: unknown): string {
 }
 
 /** Types by the names that the schemas give them, for messages. */
-export const TYPE_NAMES: Readonly<Record<string, string>> = {
-  array: 'a list',
-  boolean: 'true or false',
-  int: 'a whole number',
-  number: 'a number',
-  object: 'an object',
-  record: 'an object',
-  string: 'a string',
-};
+export const TYPE_NAMES: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    array: 'a list',
+    boolean: 'true or false',
+    int: 'a whole number',
+    number: 'a number',
+    object: 'an object',
+    record: 'an object',
+    string: 'a string',
+  }),
+);
 
 /** Schemas report a missing field as one of the wrong type; a JSON body holds no `undefined`, so the two differ here. */
 function typeProblem({ path, expected }: z.core.$ZodIssueInvalidType, value: unknown): string {
   const given = path.reduce<unknown>((inside, key) => (inside as Record<PropertyKey, unknown>)[key], value);
-  return given === undefined ? 'is missing' : `must be ${TYPE_NAMES[expected] ?? expected}`;
+  return given === undefined ? 'is missing' : `must be ${TYPE_NAMES.get(expected) ?? expected}`;
 }
 
 function smallProblem({ origin, minimum }: z.core.$ZodIssueTooSmall): string {

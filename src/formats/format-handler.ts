@@ -109,6 +109,8 @@ export interface MediaLayout {
   readonly elements: readonly ManifestElement[];
   /** Merkle boxes, in order. Absent where formats have none. */
   readonly merkleBoxes?: readonly MerkleBox[];
+  /** Boxes of media outside of fragments, in order. Absent where formats have none. */
+  readonly mediaBoxes?: readonly ByteRange[];
   /** Byte range of the XMP packet in the source, which may name a remote manifest; null where the format has none. */
   readonly xmp: ByteRange | null;
   /** Tells whether players find media in bytes of an element at an offset. Absent where they do not look into elements. */
@@ -117,6 +119,8 @@ export interface MediaLayout {
   leadsInto?(range: ByteRange, source: ByteSource, signal: AbortSignal): Promise<boolean>;
   /** Boxes beside those for media in which players find media all the same; a hash may leave them out. */
   readonly strayMedia?: readonly StrayBox[];
+  /** True where readers and players find different boxes in the file. Absent where formats have none. */
+  readonly isBroken?: boolean;
   /** True where players may read the file as text, which names other files, by what stands before its media. */
   readonly startsLikeText?: boolean;
   /** Warnings for the result of the input. */

@@ -5,12 +5,14 @@ import { type ByteSource, ReadWindow, readRange } from '#bytes/byte-source.ts';
 /** Yields offsets in ascending order, each of which may be the end of a part. */
 type Boundaries = (source: ByteSource, signal: AbortSignal) => AsyncGenerator<number>;
 
-const BOUNDARIES: Readonly<Record<string, Boundaries>> = {
-  'image/png': chunksOfPng,
-  'image/jpeg': markersOfJpeg,
-  'image/gif': blocksOfGif,
-  'image/jxl': boxesOfJpegXl,
-};
+const BOUNDARIES: ReadonlyMap<string, Boundaries> = new Map(
+  Object.entries({
+    'image/png': chunksOfPng,
+    'image/jpeg': markersOfJpeg,
+    'image/gif': blocksOfGif,
+    'image/jxl': boxesOfJpegXl,
+  }),
+);
 
 /** Returns offsets of a picture where its parts may end, all of those where they do; null for other formats. */
 export function partBoundaries(
@@ -18,7 +20,7 @@ export function partBoundaries(
   mediaType: string,
   signal: AbortSignal,
 ): AsyncGenerator<number> | null {
-  return BOUNDARIES[mediaType]?.(source, signal) ?? null;
+  return BOUNDARIES.get(mediaType)?.(source, signal) ?? null;
 }
 
 async function* chunksOfPng(source: ByteSource, signal: AbortSignal): AsyncGenerator<number> {

@@ -16,14 +16,16 @@ export interface PictureManifest {
 /** Reads bytes of a file; null where they do not lie in it. */
 type Read = (offset: number, length: number) => Promise<Buffer | null>;
 
-const FINDERS: Readonly<Record<string, (read: Read) => Promise<PictureManifest | null>>> = {
-  'image/jpeg': findInJpeg,
-  'image/png': findInPng,
-  'image/gif': findInGif,
-  'image/webp': findInWebp,
-  'image/tiff': findInTiff,
-  'image/jxl': findInJpegXl,
-};
+const FINDERS: ReadonlyMap<string, (read: Read) => Promise<PictureManifest | null>> = new Map(
+  Object.entries({
+    'image/jpeg': findInJpeg,
+    'image/png': findInPng,
+    'image/gif': findInGif,
+    'image/webp': findInWebp,
+    'image/tiff': findInTiff,
+    'image/jxl': findInJpegXl,
+  }),
+);
 
 /** Segments, chunks, blocks or pages that are walked over on the way to a manifest. */
 const MAX_STEPS = 1_000_000;
@@ -37,7 +39,7 @@ export async function findPictureManifest(
   mediaType: string | null,
   signal: AbortSignal,
 ): Promise<PictureManifest | null> {
-  const find = FINDERS[mediaType ?? ''];
+  const find = FINDERS.get(mediaType ?? '');
   if (find === undefined) return null;
   const window = new ReadWindow(source, signal);
   const found = await find(async (offset, length) =>

@@ -211,11 +211,13 @@ function needsFfmpeg({ route }: PlannedStream): boolean {
 const MAX_LABEL_LENGTH = 100;
 
 /** Words of a label after the language, by role. */
-const ROLE_WORDS: Readonly<Record<string, string>> = {
-  commentary: 'commentary',
-  description: 'audio description',
-  caption: 'CC',
-};
+const ROLE_WORDS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    commentary: 'commentary',
+    description: 'audio description',
+    caption: 'CC',
+  }),
+);
 
 /** Gives every stream a unique folder and label. Names in the request take precedence. */
 function nameRenditions(chosen: readonly AlignedStream[], defaultLanguage: string | null): PlannedStream[] {
@@ -266,7 +268,7 @@ function labelOf({ stream, language, role, isForced, track }: AlignedStream): st
   const title = given.replaceAll(/[\p{Cc}",]+/gu, ' ');
   const label = title.trim().slice(0, MAX_LABEL_LENGTH);
   if (label !== '') return label;
-  const word = isForced ? 'forced' : ROLE_WORDS[role ?? ''];
+  const word = isForced ? 'forced' : ROLE_WORDS.get(role ?? '');
   return word === undefined ? languageName(language) : `${languageName(language)} (${word})`;
 }
 
@@ -290,13 +292,13 @@ function inPlayersOrder(streams: readonly PlannedStream[], defaultLanguage: stri
 }
 
 /** Short names of codecs, by mediabunny's. */
-const CODEC_NAMES: Readonly<Record<string, string>> = { avc: 'h264' };
+const CODEC_NAMES: ReadonlyMap<string, string> = new Map([['avc', 'h264']]);
 
 /** Returns the short name of a codec after packaging, as it stands in the name of a rendition. */
 function codecNameOf({ kind, codec }: ProbedStream): string {
   if (kind === 'text') return 'vtt';
   if (becomesFlac(codec)) return 'flac';
-  return CODEC_NAMES[codec ?? ''] ?? codec ?? 'unknown';
+  return CODEC_NAMES.get(codec ?? '') ?? codec ?? 'unknown';
 }
 
 /** Returns `h264_1080p`: sizes are named by the shorter side of the picture. */

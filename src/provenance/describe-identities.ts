@@ -112,17 +112,19 @@ interface SignedPayload {
   readonly role?: readonly unknown[];
 }
 
-const SIGNATURE_KINDS: Readonly<Record<string, VerifiedIdentity['kind']>> = {
-  'cawg.x509.cose': 'x509',
-  'cawg.identity_claims_aggregation': 'claims_aggregation',
-};
+const SIGNATURE_KINDS: ReadonlyMap<string, VerifiedIdentity['kind']> = new Map(
+  Object.entries({
+    'cawg.x509.cose': 'x509',
+    'cawg.identity_claims_aggregation': 'claims_aggregation',
+  }),
+);
 
 function describeIdentity(
   { signer_payload: payload, signature_info: signer, issuer, c2paAsset = payload }: ReportedIdentity,
   findings: readonly IdentityFinding[],
   allowed: string | undefined,
 ): VerifiedIdentity {
-  const kind = SIGNATURE_KINDS[c2paAsset?.sig_type ?? ''] ?? 'other';
+  const kind = SIGNATURE_KINDS.get(c2paAsset?.sig_type ?? '') ?? 'other';
   const failures = failuresIn(findings).slice(0, MAX_DESCRIBED);
   const state = stateOf(kind, findings, failures);
   const isSigned = state === 'trusted' || state === 'valid';

@@ -5,7 +5,7 @@ import type { MatchedPaths } from './path-patterns.ts';
 import { isPicture } from './playlists/file-names.ts';
 import { FolderIndex } from './playlists/folder-index.ts';
 import type { MpdRepresentation, PlaylistDocument } from './playlists/playlist-document.ts';
-import { hasInit, listingsOf } from './playlists/rendition-listings.ts';
+import { hasInit, initsOfAdjacent, listingsOf } from './playlists/rendition-listings.ts';
 import { childrenOf, type XmlElement } from './playlists/xml-element.ts';
 
 /** A publication that packaging found in a folder; `Publication` is one that is to be signed. */
@@ -31,6 +31,7 @@ export type SegmentKind =
   | 'chunked'
   | 'transport-stream'
   | 'packed-audio'
+  | 'webm'
   /** Fragmented MP4 of which every segment has the init segment in it. */
   | 'self-initialising';
 
@@ -89,14 +90,16 @@ export function holdsPictures(uris: readonly string[]): boolean {
   return uris.length > 0 && uris.every(isPicture);
 }
 
-/** Returns the paths of playlists and of everything that they name but pictures. */
+/**
+ * Returns the paths of playlists, of everything that they name but pictures, and of the fragments beside those, which some players
+ * play too.
+ */
 export function pathsInPlaylists(folder: SourceFolder, playlists: readonly PlaylistDocument[]): MatchedPaths {
   const listings = listingsOf(playlists, new FolderIndex(folder));
+  const fragments = listings.flatMap((listing) => listing.fragments.map(({ part }) => part.path));
   return {
     playlists: new Set(playlists.map(({ path }) => path)),
     inits: new Set(listings.filter(hasInit).map(({ init }) => init.part.path)),
-    fragments: new Set(
-      listings.flatMap(({ fragments }) => fragments.map(({ part }) => part.path)).filter((path) => !isPicture(path)),
-    ),
+    fragments: new Set([...fragments, ...initsOfAdjacent(playlists).keys()].filter((path) => !isPicture(path))),
   };
 }

@@ -11,7 +11,7 @@ import {
   mimeTypeOf,
   type SegmentKind,
 } from './existing-publication.ts';
-import { listTopBoxes, readerOf } from './fragments/top-boxes.ts';
+import { beginsOtherContainer, listTopBoxes, readerOf } from './fragments/top-boxes.ts';
 import { type MediaPart, rangeOf } from './media-part.ts';
 import { MAX_NAMES_SHOWN, matchingPaths } from './path-patterns.ts';
 import { isHidden } from './playlists/file-names.ts';
@@ -118,6 +118,7 @@ async function segmentKindOf(
   const media = renditions.filter(({ isText, hasInit }) => !isText || hasInit);
   const bare = media.find(({ hasInit }) => !hasInit);
   if (bare !== undefined) return await bareKindOf(folder, bare, signal);
+  for (const { parts } of media) if (await isOtherContainer(folder, itemAt(parts, 0), signal)) return 'webm';
   if (media.some(({ parts }) => parts.some(({ range }) => range !== null))) return 'byte-ranges';
   for (const { parts } of media) {
     const fragments = parts.slice(1);
@@ -148,6 +149,11 @@ async function bareKindOf(
     }
     return 'self-initialising';
   });
+}
+
+/** Returns true where an init segment is one of a container other than MP4, such as WebM, which carries no manifest. */
+export function isOtherContainer(folder: SourceFolder, init: MediaPart, signal: AbortSignal): Promise<boolean> {
+  return withSource(folder, init, signal, async (source) => beginsOtherContainer(await readerOf(source, init, signal)));
 }
 
 function isChunked(folder: SourceFolder, part: MediaPart, signal: AbortSignal): Promise<boolean> {

@@ -39,6 +39,7 @@ export function publicationFolder(folder: SourceFolder): PublicationFolder {
     files,
     ...(baseUrl !== undefined && { baseUrl }),
     ...(folder.hides !== undefined && { hides: folder.hides.bind(folder) }),
+    ...(folder.isElsewhere !== undefined && { isElsewhere: folder.isElsewhere.bind(folder) }),
     async open(path, signal) {
       const known = playlists.get(path);
       return known === undefined ? await folder.open(path, signal) : memorySource(basename(path), await known);

@@ -23,6 +23,7 @@ import {
   gapsOf,
   hasInit,
   type InitListing,
+  initsOfAdjacent,
   listedParts,
   listingsOf,
   type RenditionListing,
@@ -77,7 +78,8 @@ export async function readMatchedPublication(
   const named = new Set([...pathsOfPlaylists(playlists), ...listings.flatMap(pathsOf), ...gaps]);
 
   const listed = mergeListings(signed);
-  const renditions = await addUnlistedFiles(listed, folder, matched, named, signal);
+  const adjacent = initsOfAdjacent(playlists);
+  const renditions = await addUnlistedFiles(listed, folder, matched, { named, adjacent }, signal);
   for (const { init, fragments } of renditions) {
     if (fragments.length === 0) throw new AppError('INIT_WITHOUT_FRAGMENTS', { init: describePart(init) });
   }

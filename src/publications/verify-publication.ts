@@ -10,6 +10,7 @@ import type { PublicationFolder } from './publication-folder.ts';
 import { STAND_IN, verdictOf, withMatch } from './verification/binding-results.ts';
 import type { ReadInit } from './verification/choices.ts';
 import { type Entry, type ListedRendition, readListedPublication } from './verification/listed-renditions.ts';
+import { findRedirected } from './verification/playlist-findings.ts';
 import type { VerifiedManifest } from './verification/publication-verdict.ts';
 import type { StoredBinding } from './verification/stored-binding.ts';
 import type { UnboundMedia } from './verification/unbound-media.ts';
@@ -78,8 +79,10 @@ export async function verifyPublication(
   const areChosen = context.entries !== null;
   const others = await readOtherInits(publication.otherInits, folder, signal);
   const by = { verification, areChosen, others };
-  const verified = await verifyListed(folder, publication, candidates, by, signal);
-  const { entries } = publication;
+  const listing = await verifyListed(folder, publication, candidates, by, signal);
+  const { entries, playlists } = publication;
+  // Behind all that opens files.
+  const verified = { ...listing, findings: [...listing.findings, ...findRedirected(folder, playlists)] };
   if (manifests.length === 0 || verified.wholeFile !== null) {
     return { ...verified, manifests, entries, unbound: [], official: [], readAlone: new Map() };
   }

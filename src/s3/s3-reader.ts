@@ -147,16 +147,20 @@ interface RangeAnswer {
 
 /**
  * Returns what an answer holds. Throws `S3_ENCODED` for an object that browsers decode to other bytes than its own, which are read
- * here, and `S3_RANGE_REFUSED`.
+ * here, `S3_REDIRECTED` for one in whose place they are sent elsewhere, and `S3_RANGE_REFUSED`.
  */
 function rangeAnswer(
   at: S3Address,
-  { Body, ContentEncoding = '', ContentRange, ContentType, ETag }: GetObjectCommandOutput,
+  { Body, ContentEncoding = '', ContentRange, ContentType, ETag, WebsiteRedirectLocation = '' }: GetObjectCommandOutput,
 ): RangeAnswer {
   const body = Body as Readable;
   if (!ContentEncoding.split(',').every((each) => UNCHANGED.test(each.trim()))) {
     body.destroy();
     throw new AppError('S3_ENCODED', { address: s3UrlOf(at), encoding: ContentEncoding.slice(0, 40) });
+  }
+  if (WebsiteRedirectLocation !== '') {
+    body.destroy();
+    throw new AppError('S3_REDIRECTED', { address: s3UrlOf(at) });
   }
   const [, offset, , totalBytes] = CONTENT_RANGE.exec(ContentRange ?? '') ?? [];
   if (offset === undefined || totalBytes === undefined) {

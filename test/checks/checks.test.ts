@@ -139,6 +139,21 @@ describe('the conventions', () => {
     { violation: 'a file that is called a manager', file: 'jobs/job-manager.ts', source: '' },
     { violation: 'a test that is switched off', file: 'a.test.ts', source: `test.${'skip'}('signs', () => {});` },
     { violation: 'a test that alone runs', file: 'a.test.ts', source: `test('signs', { ${'only'}: true }, () => {});` },
+    {
+      violation: 'an object as a table of strings',
+      file: 'a.ts',
+      source: 'const NAMES: Readonly<\n  Record<string, string>\n> = {};',
+    },
+    {
+      violation: 'such an object of the console',
+      file: 'a.js',
+      source: '/** Names. @type {Readonly<Record<string, string>>} */\nconst NAMES = {};',
+    },
+    {
+      violation: 'such an object of the console that is cast',
+      file: 'a.js',
+      source: 'export const NAMES = /** @type {Record<string, string>} */ ({});',
+    },
     { violation: 'something left undone', file: 'a.ts', source: `// ${'TO'}${'DO'}: bound this` },
   ];
   for (const { violation, file, source } of seeds) {

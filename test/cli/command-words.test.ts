@@ -10,11 +10,18 @@ test('warnings of packaging name no fields of requests', () => {
   const kinds = warning('AUXILIARY_RENDITIONS_LEFT_OUT', { kinds: ['pictures'] });
   assert.equal(inCommandWords(leftOut.message), 'The audio of "a.mp4" was left out: a larger rendition has the same.');
   assert.match(inCommandWords(kinds.message), /do not have\.$/);
+  const found = { playlists: ['a.mpd'], playlistCount: 1, renditionCount: 1, segments: 'CMAF segments' } as const;
+  const existing = warning('PUBLICATION_FOUND', { ...found, treatment: 'signed' });
+  assert.match(inCommandWords(existing.message), /It was signed as it is\.$/);
+  const films = new AppError('PACKAGING_FILMS_DIFFER', { folder: 'a', films: [], count: 2, limitSeconds: 1 });
+  assert.match(inCommandWords(films.message), /one film: .* Submit a folder for each film\.$/);
 });
 
 test('problems ask for nothing that only callers and operators of a service can do', () => {
   const messages = [
     new AppError('SEGMENTS_NEED_PACKAGING', { segment: 'a.ts' }),
+    new AppError('FRAGMENT_IS_CHUNKED', { file: '1.m4s', moofCount: 2, mdatCount: 2 }),
+    new AppError('SIDECAR_SOURCE_SIGNED', { name: 'a.mp4' }),
     new AppError('SOURCE_NOT_FOUND', { path: 'https://example.com/a' }),
     new AppError('FORMAT_UNKNOWN', { name: 'a', startsLike: null, containers: 'MP4', operation: 'verify' }),
     new AppError('OUTPUT_TAKEN', { path: 'a' }),
@@ -26,5 +33,5 @@ test('problems ask for nothing that only callers and operators of a service can 
     new AppError('FOLDER_UNUSABLE', { key: '--output', folder: 'a', problem: 'the service has no permission' }),
   ].map(({ message }) => inCommandWords(message));
   for (const message of messages)
-    assert.doesNotMatch(message, /service|operator|request|package-and|output\.\w|params|"url"/, message);
+    assert.doesNotMatch(message, /service|operator|request|[Pp]ackage-and|output\.\w|params|"url"/, message);
 });

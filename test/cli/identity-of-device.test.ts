@@ -47,11 +47,11 @@ describe('attestream identity csr --identity', () => {
 
   test('names an identity that is not configured', async () => {
     const { cwd, files } = writeConfiguration();
-    const { code, stderr } = await attestream(['identity', 'csr', ...SUBJECT, ...files, '--identity', 'sports'], {
-      cwd,
-    });
-    assert.equal(code, 2);
-    assert.match(stderr, /\[signing\.identities\.sports\]/);
+    for (const name of ['sports', 'constructor']) {
+      const { code, stderr } = await attestream(['identity', 'csr', ...SUBJECT, ...files, '--identity', name], { cwd });
+      assert.equal(code, 2);
+      assert.ok(stderr.includes(`[signing.identities.${name}]`), stderr);
+    }
   });
 
   test('has the device of a publisher sign with --publisher, and refuses it where there is none', async () => {

@@ -161,6 +161,12 @@ describe('an S3 endpoint that is at fault', () => {
     { what: 'a clock that is wrong', status: 403, code: 'RequestTimeTooSkewed', reason: 'S3_CREDENTIALS_REFUSED' },
     { what: 'errors forever', status: 500, code: 'InternalError', reason: 'S3_BUSY' },
     { what: 'a refusal that nobody has heard of', status: 418, code: 'Teapot', reason: 'S3_REQUEST_REFUSED' },
+    {
+      what: 'a refusal with a name that every object has',
+      status: 418,
+      code: 'constructor',
+      reason: 'S3_REQUEST_REFUSED',
+    },
   ];
   for (const { what, status, code, reason } of answers) {
     test(`says so of ${what}`, async () => {

@@ -154,6 +154,21 @@ describe('opening a folder of S3', () => {
     }
   });
 
+  test('refuses what a website of the bucket redirects elsewhere', async () => {
+    const prefix = randomUUID();
+    await put(`${prefix}/a.m4s`, Buffer.from('as it is signed'));
+    const headers = { 'content-range': 'bytes 0-14/15', 'x-amz-website-redirect-location': '/other.m4s' };
+    const folder = await openS3Folder(s3Url(prefix), 'x', proxied(), wide, never);
+    proxy.fault = ({ method }) =>
+      method === 'GET' ? { status: 206, code: '', headers, body: 'as it is signed' } : null;
+    try {
+      const source = await folder.open('a.m4s', never);
+      await assert.rejects(readRange(source, 0, 2, never), isA('S3_REDIRECTED'));
+    } finally {
+      proxy.fault = () => null;
+    }
+  });
+
   test('reads what is sent as it is, whatever clients say of how they uploaded it', async () => {
     for (const encoding of ['', 'identity', 'aws-chunked', 'aws-chunked, identity']) {
       const prefix = randomUUID();

@@ -109,6 +109,15 @@ const AMBIGUOUS: Readonly<Record<string, Edit>> = {
     namedBy('chunk-', 'chunk+'),
     beside(FIRST.replace('chunk-', 'chunk ')),
   ),
+  'parameters of a path, without which some servers find another file': allOf(
+    namedBy('.m4s', '.m4s;a=1'),
+    beside(FIRST),
+  ),
+  'parameters of a path that a file has not': inVideo(FIRST, `${FIRST};a=1`),
+  'letters for which players find another file that take a playlist for Latin-1': allOf(
+    namedBy('chunk-', `chunk-${NFC}’-`),
+    beside(FIRST.replace('chunk-', 'chunk-Ã©â€™-')),
+  ),
   'letters that files compose otherwise': namedBy('chunk-', `chunk-${NFD}-`, `chunk-${NFC}-`),
   'capitals that the name of a file has not': allOf(renamed(FIRST, FIRST.toUpperCase())),
   'an encoded space that a file has as it is written': namedBy('chunk-', 'chunk%20'),
@@ -154,6 +163,7 @@ const HONEST: Readonly<Record<string, Edit>> = {
   'letters with accents apart, as files have them': namedBy('chunk-', `chunk-${NFD}-`),
   'folders beside files, and of other names': allOf(namedBy('chunk-', 'media/chunk-'), beside('media.old/index.html')),
   'a plus in names': namedBy('chunk-', 'chunk+'),
+  'parameters of paths in names': namedBy('.m4s', '.m4s;a=1'),
   'one query on every address': inPlaylists((text) => text.replaceAll('.m4s', '.m4s?v=1')),
   'addresses that begin with a dot': inPlaylists((text, path) =>
     path === VIDEO ? text.replaceAll('chunk-', './chunk-').replaceAll('init-', './init-') : text,

@@ -264,6 +264,14 @@ describe('an identity assertion that does not verify', () => {
     assert.deepEqual(identity?.identity_assertions, [{ state: 'unverified', kind: 'other', roles: [] }]);
   });
 
+  test('has a type of signature with a name that every object has', () => {
+    const data = { signer_payload: { sig_type: 'constructor' } };
+    const report: ManifestReport = { manifests: { one: { assertions: [{ label: 'cawg.identity', data }] } } };
+    const described = { ...describeReport({ ...report, active_manifest: 'one' }, 'summary'), state: 'valid' } as const;
+    const [identity] = withIdentities(described, [report], undefined).manifests;
+    assert.deepEqual(identity?.identity_assertions, [{ state: 'unverified', kind: 'other', roles: [] }]);
+  });
+
   test('has a certificate that has ended since', async (t) => {
     const [now, from, to] = [Date.now(), -20, -5];
     const [notBefore, notAfter] = [from, to].map((days) => new Date(now + days * DAY_MS)) as [Date, Date];

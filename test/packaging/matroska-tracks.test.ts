@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { AppError } from '#errors/app-error.ts';
 import { readMatroskaTracks } from '#packaging/containers/matroska.ts';
 import { BrokenMedia } from '#packaging/probed-file.ts';
+import { probeMedia } from '#packaging/probing/probe-media.ts';
 import { ffmpeg, makeFilm, SRT } from '../support/media/make-film.ts';
 import { MemorySource } from '../support/memory-source.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -35,6 +36,22 @@ describe('the tracks of Matroska beside audio and video', () => {
       [
         ['S_TEXT/UTF8', 'fre'],
         ['S_TEXT/ASS', 'und'],
+      ],
+    );
+  });
+
+  test('have no codec that packaging knows where their ids are names that every object has', async () => {
+    const foreign = bytes
+      .toString('latin1')
+      .replace('S_TEXT/UTF8', 'constructor')
+      .replace('V_MPEG4/ISO/AVC', 'constructor\0\0\0\0');
+    const probed = await probeMedia(new MemorySource(Buffer.from(foreign, 'latin1')), 'film.mkv', signal);
+    assert.deepEqual(
+      probed?.streams.map(({ codec, codecId }) => [codec, codecId]),
+      [
+        [null, 'constructor'],
+        [null, 'constructor'],
+        ['ass', 'S_TEXT/ASS'],
       ],
     );
   });

@@ -5,6 +5,7 @@ import { AppError } from '#errors/app-error.ts';
 import type { PackagingPlan } from '#packaging/packaging-plan.ts';
 import { planPackaging } from '#packaging/plan-packaging.ts';
 import { hintsOfName, knownLanguage } from '#packaging/planning/languages.ts';
+import { routeOf } from '#packaging/planning/stream-routes.ts';
 import { type ProbedFile, type ProbedStream, STREAM_DEFAULTS } from '#packaging/probed-file.ts';
 
 type Sketch = Partial<ProbedStream> & Pick<ProbedStream, 'kind' | 'codec'>;
@@ -256,6 +257,16 @@ describe('a plan', () => {
       plan(Array.from({ length: 101 }, (_, index) => fileOf(`${index}.mp4`, 'mp4', [video(720)]))),
     );
   });
+});
+
+test('a codec that is not packaged is called by its id, also by one that every object has', () => {
+  const file = fileOf('film.mkv', 'matroska', [
+    { kind: 'video', codec: null, codecId: 'constructor' },
+    { kind: 'text', codec: null, codecId: 'constructor' },
+  ]);
+  const [picture, subtitles] = file.streams.map((stream) => Object.values(routeOf(file, stream, true)).join());
+  assert.match(picture ?? '', /^the codec "constructor" is not played/);
+  assert.match(subtitles ?? '', /of the kind constructor cannot/);
 });
 
 describe('a language', () => {

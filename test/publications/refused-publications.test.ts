@@ -223,3 +223,10 @@ describe('a folder of the name that an address says is refused', () => {
     await assertRefused('PLAYLIST_AMBIGUOUS', { 'm.mpd': mpd(period(template)), ...folder });
   });
 });
+
+test('a bit rate, which is about all segments below it, may stand above an init segment, and twice', async () => {
+  const rates = ['#EXT-X-BITRATE:800', '#EXT-X-BITRATE:900'];
+  const text = hls(...rates, '#EXT-X-MAP:URI="init.mp4"', ...segments('1.m4s', '2.m4s'));
+  const found = await renditionsOf({ 'p.m3u8': text, ...empty('init.mp4', '1.m4s', '2.m4s') });
+  assert.deepEqual(found, ['init.mp4: 1.m4s 2.m4s']);
+});

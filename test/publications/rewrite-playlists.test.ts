@@ -88,6 +88,12 @@ describe('a publication of separate files', () => {
       assert.match(change, /^<Representation/);
   });
 
+  test('keeps attributes of an MPD with names that every object has', async () => {
+    const mpd = textOf(dash['manifest.mpd']).replaceAll('<Representation', '<Representation toString="1" valueOf="2"');
+    const { rewritten } = await signFolder(folderOf({ ...dash, 'manifest.mpd': mpd }), patterns);
+    assert.match(rewritten.get('manifest.mpd') as string, /<Representation toString="1" valueOf="2"/);
+  });
+
   test('has I-frame playlists point at the same frames', async () => {
     const { rewritten, output } = await signFolder(folderOf(shaka), patterns);
     const framesIn = (text: string, bytesOf: (path: string) => Uint8Array): string[] =>

@@ -91,7 +91,8 @@ async function requestOfDevice(name: string, options: RequestOptions, command: C
     );
   const { loadCommandConfig } = await import('../run-options.ts');
   const { config } = await loadCommandConfig(options);
-  const configured = config.signing.identities[name];
+  const { identities } = config.signing;
+  const configured = Object.hasOwn(identities, name) ? identities[name] : undefined;
   const identity = options.publisher ? configured?.publisher : configured;
   const key = options.publisher ? `${name}.publisher` : name;
   const use = options.publisher ? 'publisher' : 'claim';

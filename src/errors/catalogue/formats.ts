@@ -1,6 +1,12 @@
 import { entry, warningEntry } from '../entry.ts';
 
 /** Ends the messages about files that readers find no manifest in. */
+/** Returns the command that writes the sizes in a file of RIFF anew, which is WAV unless its name says otherwise. */
+function rewriteSizes(name: string): string {
+  const extension = /\.avi$/i.test(name) ? 'avi' : 'wav';
+  return `ffmpeg -i in.${extension} -c copy out.${extension}`;
+}
+
 const OR_SIDECAR = 'Or sign it as it is, with params.manifest set to "sidecar".';
 
 /** Ends the message about text, which is an error page of a server or a playlist, as a rule. */
@@ -27,7 +33,7 @@ export const formatErrors = {
   RIFF_SIZE_UNKNOWN: entry<{ name: string; chunkId: string; offset: number; sizeBytes: number }>(
     'PROCESSING_FAILED',
     ({ name, chunkId, offset, sizeBytes }) =>
-      `The chunk "${chunkId}" at byte ${offset} of "${name}" has no size (${sizeBytes}), as in a file that was written to a pipe or never closed. Write its sizes first, for example with: ffmpeg -i in.wav -c copy out.wav.`,
+      `The chunk "${chunkId}" at byte ${offset} of "${name}" has no size (${sizeBytes}), as in a file that was written to a pipe or never closed. Write its sizes first, for example with: ${rewriteSizes(name)}.`,
   ),
   RIFF_CHUNK_EXCEEDS_PARENT: entry<{
     name: string;
@@ -39,7 +45,7 @@ export const formatErrors = {
   }>(
     'PROCESSING_FAILED',
     ({ name, chunkId, offset, sizeBytes, parent, limit }) =>
-      `The chunk "${chunkId}" at byte ${offset} of "${name}" claims ${sizeBytes} bytes, but the ${parent} ends at byte ${limit}. The file is cut short, or was written to a pipe: submit it whole, or rewrite its sizes with: ffmpeg -i in.wav -c copy out.wav.`,
+      `The chunk "${chunkId}" at byte ${offset} of "${name}" claims ${sizeBytes} bytes, but the ${parent} ends at byte ${limit}. The file is cut short, or was written to a pipe: submit it whole, or rewrite its sizes with: ${rewriteSizes(name)}.`,
   ),
   RIFF_CHUNK_ID_INVALID: entry<{ name: string; id: string; offset: number }>(
     'PROCESSING_FAILED',
@@ -169,10 +175,14 @@ export const formatErrors = {
     ({ name, boxType, offset, maxOffsets }) =>
       `"${name}" stores more offsets, or tables of them, than the ${maxOffsets} that can be adjusted (reached in the box "${boxType}" at byte ${offset}). Split the file.`,
   ),
-  BMFF_MOVIE_MISSING: entry<{ name: string; isFragment: boolean }>('PROCESSING_FAILED', ({ name, isFragment }) =>
-    isFragment
-      ? `"${name}" is a fragment without its init segment (there is no "moov" box). Sign the folder that it belongs to as a fragmented publication.`
-      : `"${name}" has no "moov" box, so nothing can play it: its recording was probably cut off before it was closed. Repair the file first.`,
+  BMFF_MOVIE_MISSING: entry<{ name: string; isFragment: boolean; isPicture: boolean }>(
+    'PROCESSING_FAILED',
+    ({ name, isFragment, isPicture }) =>
+      isPicture
+        ? `"${name}" is a still picture (there is a "meta" box and no "moov" box), which cannot carry a manifest here. Sign it as it is, with params.manifest set to "sidecar".`
+        : isFragment
+          ? `"${name}" is a fragment without its init segment (there is no "moov" box). Sign the folder that it belongs to as a fragmented publication.`
+          : `"${name}" has no "moov" box, so nothing can play it: its recording was probably cut off before it was closed. Repair the file first.`,
   ),
   BMFF_MOVIE_COMPRESSED: entry<{ name: string; offset: number }>(
     'PROCESSING_FAILED',
@@ -203,10 +213,6 @@ export const formatErrors = {
 
 /** Warnings about a media file. */
 export const formatWarnings = {
-  BINDING_NOT_COMPARED: warningEntry<{ name: string; problem: string }>(
-    ({ name, problem }) =>
-      `Whether the signature of "${name}" leaves out bytes that players use is not known, because its container cannot be read here: ${problem}`,
-  ),
   MEDIA_SIZE_CORRECTED: warningEntry<{ name: string; offset: number; statedBytes: number; sizeBytes: number }>(
     ({ name, offset, statedBytes, sizeBytes }) =>
       `The last "mdat" box of "${name}", at byte ${offset}, claims ${statedBytes} bytes, but the file has ${sizeBytes} of them. The output has the size corrected; its last sample may lack its end.`,

@@ -196,6 +196,11 @@ export const inputErrors = {
     ({ address, encoding }) =>
       `"${address}" says that it is packed (Content-Encoding: ${encoding}), so that browsers decode it to other bytes than are read here. Upload it unpacked, or remove that from its metadata.`,
   ),
+  S3_REDIRECTED: entry<{ address: string }>(
+    'PROCESSING_FAILED',
+    ({ address }) =>
+      `The metadata of "${address}" redirect browsers to another address (x-amz-website-redirect-location), where the bucket is published as a website. Submit the object that it leads to, or remove that from its metadata.`,
+  ),
   HTTP_TIMED_OUT: entry<{ address: string; timeoutMs: number }>(
     'PROCESSING_FAILED',
     ({ address, timeoutMs }) =>

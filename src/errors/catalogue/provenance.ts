@@ -164,12 +164,14 @@ export const provenanceErrors = {
 };
 
 /** The limits of `CHAIN_LIMITS`, in words. */
-const COSTS: Readonly<Record<string, string>> = {
-  depth: 'a count of manifests in a row',
-  validations: 'a count of manifests to validate, shared ones each time,',
-  validatedBytes: 'a count of bytes of manifests to validate',
-  assertionPairs: 'a count of pairs of assertions to compare',
-};
+const COSTS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    depth: 'a count of manifests in a row',
+    validations: 'a count of manifests to validate, shared ones each time,',
+    validatedBytes: 'a count of bytes of manifests to validate',
+    assertionPairs: 'a count of pairs of assertions to compare',
+  }),
+);
 
 /** Warnings about an output's signature, ingredients and name. */
 export const provenanceWarnings = {
@@ -198,7 +200,7 @@ export const provenanceWarnings = {
   ),
   INGREDIENT_TOO_COMPLEX: warningEntry<{ title: string; measure: string; value: number; limit: number }>(
     ({ title, measure, value, limit }) =>
-      `With the manifests of "${title}" the output would have ${COSTS[measure] ?? measure} (${value}) over the limit of ${limit}; "${title}" is attached without its provenance chain.`,
+      `With the manifests of "${title}" the output would have ${COSTS.get(measure) ?? measure} (${value}) over the limit of ${limit}; "${title}" is attached without its provenance chain.`,
   ),
   REMOTE_MANIFEST_NOT_FETCHED: warningEntry<{ title: string }>(
     ({ title }) =>

@@ -213,7 +213,7 @@ export const publicationWarnings = {
   ),
   FRAGMENTS_NOT_IN_PLAYLISTS: warningEntry<NameSample>(
     (files) =>
-      `Signed, and named by no playlist: ${listNames(files)}. Verification lists such fragments as missing. Name them in a playlist, or take them out of the folder and sign again.`,
+      `Signed, and named by no playlist: ${listNames(files)}. Verification lists such fragments as missing, but for sound behind the last pictures. Name them in a playlist, or take them out of the folder and sign again.`,
   ),
   RENDITIONS_NOT_SIGNED: warningEntry<NameSample>(
     (parts) =>

@@ -140,29 +140,31 @@ const LOOKUP_TABLE_IDS = ['MLLT', 'MLL'];
  */
 type Part = 'encoding' | 'text' | 'latin1' | 'last text' | 'last texts' | 'last url' | 'picture format' | 1 | 3;
 
-const PARTS_BY_ID: Readonly<Record<string, readonly Part[]>> = {
-  TXXX: ['encoding', 'text', 'last text'],
-  TXX: ['encoding', 'text', 'last text'],
-  WXXX: ['encoding', 'text'],
-  WXX: ['encoding', 'text'],
-  COMM: ['encoding', 3, 'text', 'last text'],
-  COM: ['encoding', 3, 'text', 'last text'],
-  USLT: ['encoding', 3, 'text', 'last text'],
-  ULT: ['encoding', 3, 'text', 'last text'],
-  IPLS: ['encoding', 'last texts'],
-  IPL: ['encoding', 'last texts'],
-  TMCL: ['encoding', 'last texts'],
-  TIPL: ['encoding', 'last texts'],
-  GRP1: ['encoding', 'last text'],
-  APIC: ['encoding', 'latin1', 1, 'text'],
-  PIC: ['encoding', 'picture format', 1, 'text'],
-  GEOB: ['encoding', 'latin1', 'text', 'text'],
-  GEO: ['encoding', 'latin1', 'text', 'text'],
-  POPM: ['latin1', 1],
-  POP: ['latin1', 1],
-  PRIV: ['latin1'],
-  UFID: ['latin1'],
-};
+const PARTS_BY_ID: ReadonlyMap<string, readonly Part[]> = new Map(
+  Object.entries({
+    TXXX: ['encoding', 'text', 'last text'],
+    TXX: ['encoding', 'text', 'last text'],
+    WXXX: ['encoding', 'text'],
+    WXX: ['encoding', 'text'],
+    COMM: ['encoding', 3, 'text', 'last text'],
+    COM: ['encoding', 3, 'text', 'last text'],
+    USLT: ['encoding', 3, 'text', 'last text'],
+    ULT: ['encoding', 3, 'text', 'last text'],
+    IPLS: ['encoding', 'last texts'],
+    IPL: ['encoding', 'last texts'],
+    TMCL: ['encoding', 'last texts'],
+    TIPL: ['encoding', 'last texts'],
+    GRP1: ['encoding', 'last text'],
+    APIC: ['encoding', 'latin1', 1, 'text'],
+    PIC: ['encoding', 'picture format', 1, 'text'],
+    GEOB: ['encoding', 'latin1', 'text', 'text'],
+    GEO: ['encoding', 'latin1', 'text', 'text'],
+    POPM: ['latin1', 1],
+    POP: ['latin1', 1],
+    PRIV: ['latin1'],
+    UFID: ['latin1'],
+  }),
+);
 
 /** Content of a frame, or its start where `isWhole` is false. */
 interface FrameContent {
@@ -190,7 +192,7 @@ function fitsGrammar(id: string, { content, isWhole, hasSeveralValues }: FrameCo
 }
 
 function partsOf(id: string): readonly Part[] {
-  const parts = PARTS_BY_ID[id];
+  const parts = PARTS_BY_ID.get(id);
   if (parts !== undefined) return parts;
   if (id.startsWith('T')) return ['encoding', 'last text'];
   return id.startsWith('W') ? ['last url'] : [];

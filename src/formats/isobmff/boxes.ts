@@ -255,10 +255,7 @@ const MAX_TOP_LEVEL_BOXES = 500_000;
 /** Largest number of bytes behind the last box that count as appended data rather than as a damaged box. */
 const MAX_TAIL_SIZE_BYTES = 1024 * 1024;
 
-/**
- * Largest number of bytes by which the last `mdat` box may exceed the file: some programs count its header or its
- * padding twice. A file that lacks more is taken to be truncated.
- */
+/** Bytes by which the last `mdat` box may exceed the file: some programs count its header or padding twice. More are missing. */
 const MAX_MISSING_MEDIA_BYTES = 64;
 
 /** Known types of top-level boxes. One of these that exceeds the file is truncated; another type is appended data. */
@@ -279,27 +276,31 @@ export interface TopLevelBoxes {
   readonly boxes: readonly TopLevelBox[];
   /** Bytes behind the last box that are not a box; usually of length 0. */
   readonly tail: { readonly offset: number; readonly length: number };
+  /** True where the tail begins with a box that is smaller than its header: readers and players find different boxes behind it. */
+  readonly isBroken: boolean;
 }
 
 /**
  * Walks the top-level boxes in file order and calls `visit` with each. Throws `BMFF_BOX_SIZE_INVALID`,
- * `BMFF_BOX_EXCEEDS_PARENT` or `BMFF_TOO_MANY_BOXES`.
+ * `BMFF_BOX_EXCEEDS_PARENT` or `BMFF_TOO_MANY_BOXES`; with `acceptsBroken`, ends at a box that is smaller than its header.
  */
 export async function walkTopLevelBoxes(
   source: ByteSource,
   window: ReadWindow,
   visit: (box: TopLevelBox) => Promise<void> | undefined,
+  acceptsBroken = false,
 ): Promise<TopLevelBoxes> {
   const file = { fileName: source.name, type: 'file', endOffset: source.sizeBytes };
   const boxes: TopLevelBox[] = [];
   const seen = new Set<string>();
-  let offset = 0;
+  let [offset, isBroken] = [0, false];
   // Up to 7 bytes cannot be a box; C2PA readers hash them as they are.
   while (offset + BOX_HEADER_SIZE_BYTES <= source.sizeBytes) {
     const headSizeBytes = Math.min(MAX_BOX_HEADER_SIZE_BYTES + BOX_ID_SIZE_BYTES, source.sizeBytes - offset);
     const head = window.buffered(offset, headSizeBytes) ?? (await window.read(offset, headSizeBytes));
     const box = withinFile(parseFileBox(head, offset, source.sizeBytes), source, seen);
-    if (!fitsInto(box, source.sizeBytes) && isTail(box, source, seen)) break;
+    isBroken = box.sizeBytes < box.headerSizeBytes;
+    if ((isBroken && acceptsBroken) || (!fitsInto(box, source.sizeBytes) && isTail(box, source, seen))) break;
     requireFit(box, file);
     if (boxes.length === MAX_TOP_LEVEL_BOXES) {
       throw new AppError('BMFF_TOO_MANY_BOXES', { name: source.name, offset, maxBoxes: MAX_TOP_LEVEL_BOXES });
@@ -310,7 +311,7 @@ export async function walkTopLevelBoxes(
     if (visiting !== undefined) await visiting;
     offset += box.sizeBytes;
   }
-  return { boxes, tail: { offset, length: source.sizeBytes - offset } };
+  return { boxes, tail: { offset, length: source.sizeBytes - offset }, isBroken };
 }
 
 function parseFileBox(head: Buffer, offset: number, fileSizeBytes: number): TopLevelBox {

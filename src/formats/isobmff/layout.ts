@@ -35,7 +35,7 @@ import {
   OffsetCollector,
   type StoredOffsets,
 } from './stored-offsets.ts';
-import { findStrayTable, misplacedIn, misusedBoxes, strayIndexes } from './stray-boxes.ts';
+import { findStrayTable, hiddenMovies, misplacedIn, misusedBoxes, strayIndexes } from './stray-boxes.ts';
 import { isSearchedType, type StrayTable, strayTableIn } from './table-places.ts';
 import { kindOf, parseTrack, pictureTypeOf, type Track, type TrackKinds, trackKindsOf } from './track-kinds.ts';
 
@@ -57,6 +57,7 @@ export interface IsobmffLayout extends MediaLayout, TopLevelBoxes {
   readonly name: string;
   readonly sizeBytes: number;
   readonly fileType: FileType;
+  readonly isBroken: boolean;
   /** Range from the first fragment or segment index to the last, whose boxes store distances to each other. */
   readonly fragmentRange: { readonly start: number; readonly end: number } | null;
   readonly offsets: StoredOffsets;
@@ -88,8 +89,8 @@ export async function readLayout(source: ByteSource, signal: AbortSignal): Promi
 }
 
 /**
- * Reads a still picture (HEIF and AVIF, ISO/IEC 23008-12), which is items of metadata without a movie. Returns null for anything else.
- * Throws as `readLayout` does.
+ * Reads a still picture (HEIF and AVIF, ISO/IEC 23008-12), which is items of metadata without a movie, or a file up to a box that is
+ * smaller than its header. Returns null for anything else. Throws as `readLayout` does.
  */
 export async function readUnsignable(source: ByteSource, signal: AbortSignal): Promise<ReadableLayout | null> {
   const structure = await readStructure(source, signal, 'picture');
@@ -114,7 +115,7 @@ async function readStructure(
   let moov: TopLevelBox | undefined;
   let defaults: DefaultSizes | undefined;
   let strayTable: StrayTable | null = null;
-  const { boxes, tail } = await walkTopLevelBoxes(source, window, (box) => {
+  const visit = (box: TopLevelBox): Promise<void> | undefined => {
     if (box.type === 'moov') moov ??= box;
     if (isC2paBox(box)) return readC2paBox(window, box, sizeBytes, { c2paBoxes, merkleBoxes });
     if (!isSearchedType(box.type) || box.type === 'moov') return;
@@ -126,9 +127,10 @@ async function readStructure(
           : await findStrayTable(name, window, box);
       strayTable ??= stray;
     })();
-  });
+  };
+  const { boxes, tail, isBroken } = await walkTopLevelBoxes(source, window, visit, kind === 'picture');
   if (kind === 'movie') requireMovie(name, boxes);
-  else if (!isPicture(boxes)) return null;
+  else if (!isBroken && !isPicture(boxes)) return null;
   const media = new MediaBoxes(boxes);
   for (const run of runs) media.add(run);
   const { strayTable: inMovie, ...trackKinds } = await readTables(source, window, boxes, offsets, media);
@@ -139,13 +141,15 @@ async function readStructure(
   const indexError = await readIndexes(name, window, placed, offsets);
   for (const target of offsets.fields.flatMap(({ targets }) => targets)) media.add(target);
   const misused = await misusedBoxes(name, window, placed, kind);
-  const strayMedia = [...media.others(), ...misused, ...misplaced];
+  const hidden = moov === undefined ? await hiddenMovies(window, boxes) : [];
+  const strayMedia = [...media.others(), ...misused, ...misplaced, ...hidden];
   const fileType = await readFileType(name, window, boxes);
   return {
     name,
     sizeBytes,
     boxes,
     tail,
+    isBroken,
     fileType,
     fragmentRange: fragmentRangeOf(boxes),
     offsets,
@@ -153,6 +157,7 @@ async function readStructure(
     manifest: storeOf(c2paBoxes),
     elements: elementsOf(c2paBoxes),
     merkleBoxes,
+    mediaBoxes: mediaBoxesOf(boxes),
     xmp: findXmp(boxes),
     strayMedia,
     strayTable,
@@ -169,6 +174,12 @@ function warningsOf(name: string, boxes: readonly TopLevelBox[], externalCount: 
   return externalCount === 0
     ? corrected
     : [...corrected, warning('MEDIA_IN_OTHER_FILES', { name, by: `${externalCount} of its tracks or references` })];
+}
+
+/** Returns the boxes of media of a file without fragments. */
+function mediaBoxesOf(boxes: readonly TopLevelBox[]): ByteRange[] {
+  if (boxes.some(({ type }) => type === 'moof')) return [];
+  return boxes.filter(({ type }) => type === 'mdat').map(({ offset, sizeBytes }) => ({ offset, length: sizeBytes }));
 }
 
 /** Adds offsets and runs of a fragment. Returns the first stray table in it. */
@@ -200,7 +211,9 @@ function isPicture(boxes: readonly TopLevelBox[]): boolean {
 
 function requireMovie(name: string, boxes: readonly TopLevelBox[]): void {
   const types = new Set(boxes.map(({ type }) => type));
-  if (!types.has('moov')) throw new AppError('BMFF_MOVIE_MISSING', { name, isFragment: types.has('moof') });
+  if (!types.has('moov')) {
+    throw new AppError('BMFF_MOVIE_MISSING', { name, isFragment: types.has('moof'), isPicture: isPicture(boxes) });
+  }
   if (!types.has('mdat') && !types.has('moof')) throw new AppError('BMFF_MEDIA_MISSING', { name });
 }
 
@@ -292,10 +305,10 @@ function* metadataIn(box: Box): Generator<Box> {
   yield* box.descendants('meco', 'meta');
 }
 
-/** Reads the `ftyp` box, or returns a default. */
+/** Reads the `ftyp` box, or returns a default; also for one that is too large, which is none of its type and cannot be signed. */
 async function readFileType(name: string, window: ReadWindow, boxes: readonly TopLevelBox[]): Promise<FileType> {
   const box = boxes.find(({ type }) => type === 'ftyp');
-  if (box === undefined) return { bytes: QUICKTIME_FILE_TYPE, box: null };
+  if (box === undefined || box.sizeBytes > MAX_FILE_TYPE_SIZE_BYTES) return { bytes: QUICKTIME_FILE_TYPE, box: null };
   const { bytes } = await readWholeBox(name, window, box, MAX_FILE_TYPE_SIZE_BYTES);
   return { bytes: Buffer.from(bytes), box };
 }

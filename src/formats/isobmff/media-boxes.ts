@@ -82,18 +82,18 @@ export function* chunksIn(trak: Box, isSound: boolean): Generator<MediaRange> {
 }
 
 /** Bytes of an entry of tables that begin with their count. */
-const ENTRY_BYTES: Readonly<Record<string, number>> = { stsc: 12, stco: 4, co64: 8 };
+const ENTRY_BYTES: ReadonlyMap<string, number> = new Map(Object.entries({ stsc: 12, stco: 4, co64: 8 }));
 
 /** Tells whether a table claims more entries than it holds: players read on behind it. */
 function claimsMore(table: Box): boolean {
   const { type, bytes } = table;
   const fields = new BoxFields(table);
   const isOfSizes = type === 'stsz' || type === 'stz2';
-  if (!isOfSizes && ENTRY_BYTES[type] === undefined) return false;
+  if (!isOfSizes && ENTRY_BYTES.get(type) === undefined) return false;
   fields.versionAndFlags();
   const size = isOfSizes ? fields.uint(4) : 0;
   const sizeBytes = type === 'stz2' ? (size & 0xff) / 8 : size === 0 ? 4 : 0;
-  return fields.uint(4) * (ENTRY_BYTES[type] ?? sizeBytes) > bytes.length - fields.position;
+  return fields.uint(4) * (ENTRY_BYTES.get(type) ?? sizeBytes) > bytes.length - fields.position;
 }
 
 /** Reads a count of entries that follow, at most as many as the box has. */

@@ -1,4 +1,4 @@
-import { decode } from 'cborg';
+import { decodeFirst } from 'cborg';
 
 // Merkle boxes tell where a fragment stands in a tree, and prove it (C2PA 2.2 §A.5.4). Nobody signs them. Browsers run this module
 // too (`scripts/console-modules.ts`), so it uses nothing of Node.
@@ -22,7 +22,8 @@ export const MAX_MERKLE_BOX_BYTES = 2048;
 
 /**
  * Reads the content of a Merkle box, behind its purpose. Undefined where it is malformed or could be written in another way (RFC 8949
- * §4.2.1, but for the order of keys), or holds more than a location with digests of one length, as many as a tree has levels.
+ * §4.2.1, but for the order of keys), or holds more than a location with digests of one length, as many as a tree has levels, and zeros
+ * behind them: some signers reserve space for the longest proof.
  */
 export function readMerkleBox(content: Uint8Array): MerkleBox | undefined {
   if (content.length > MAX_MERKLE_BOX_BYTES) return undefined;
@@ -34,7 +35,9 @@ export function readMerkleBox(content: Uint8Array): MerkleBox | undefined {
 
 function decoded(content: Uint8Array): Readonly<Record<string, unknown>> {
   try {
-    const value: unknown = decode(content, { strict: true, allowIndefinite: false, rejectDuplicateMapKeys: true });
+    const options = { strict: true, allowIndefinite: false, rejectDuplicateMapKeys: true };
+    const [value, others]: [unknown, Uint8Array] = decodeFirst(content, options);
+    if (others.some((byte) => byte !== 0)) return {};
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
   } catch {
     // It is no Merkle box.

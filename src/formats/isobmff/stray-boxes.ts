@@ -1,6 +1,6 @@
 import type { ReadWindow } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
-import { type Box, readWholeBox, type TopLevelBox } from './boxes.ts';
+import { BOX_HEADER_SIZE_BYTES, type Box, readWholeBox, type TopLevelBox } from './boxes.ts';
 import { isExcludedType, isOfItsType } from './excluded-boxes.ts';
 import { addRandomAccessOffsets, OffsetCollector, type OffsetTable } from './stored-offsets.ts';
 import { isOfTables, type StrayTable, strayTableIn } from './table-places.ts';
@@ -22,8 +22,8 @@ export async function findStrayTable(name: string, window: ReadWindow, box: TopL
 }
 
 /**
- * Returns the indexes of fragments with entries that lead elsewhere than each to a fragment of its own, in their order, or with two
- * of a track: no hash covers them, so that anybody finds space in such.
+ * Returns the indexes of fragments with entries that lead elsewhere than to fragments, in their order, with more of them than there are
+ * fragments, or with two of a track: no hash covers them, so that anybody finds space in such.
  */
 export async function strayIndexes(
   name: string,
@@ -54,10 +54,11 @@ function leadsToFragments(mfra: Box, fragments: ReadonlySet<number>): boolean {
 }
 
 function isRising({ bytes, widthBytes, strideBytes }: OffsetTable, fragments: ReadonlySet<number>): boolean {
+  if (bytes.length > fragments.size * strideBytes) return false;
   let last = -1;
   for (let at = 0; at < bytes.length; at += strideBytes) {
     const offset = widthBytes === 4 ? bytes.readUInt32BE(at) : Number(bytes.readBigUInt64BE(at));
-    if (offset <= last || !fragments.has(offset)) return false;
+    if (offset < last || !fragments.has(offset)) return false;
     last = offset;
   }
   return true;
@@ -83,4 +84,20 @@ export async function misusedBoxes(
     if (!isOfItsType(box, bytes.subarray(box.headerSizeBytes), kind)) misused.push(box);
   }
   return misused;
+}
+
+/** Free space that players take for the movie of a file without one, and the boxes with which it begins then. */
+const SPACE_TYPES = ['free', 'hoov'];
+const FIRST_TYPES = ['mvhd', 'cmov'];
+
+/** Returns the free space that begins as a movie does. */
+export async function hiddenMovies(window: ReadWindow, boxes: readonly TopLevelBox[]): Promise<readonly TopLevelBox[]> {
+  const hidden: TopLevelBox[] = [];
+  for (const box of boxes) {
+    const { type, offset, sizeBytes, headerSizeBytes } = box;
+    if (!SPACE_TYPES.includes(type) || sizeBytes < headerSizeBytes + BOX_HEADER_SIZE_BYTES) continue;
+    const first = Buffer.from(await window.read(offset + headerSizeBytes, BOX_HEADER_SIZE_BYTES));
+    if (FIRST_TYPES.includes(first.toString('latin1', 4))) hidden.push(box);
+  }
+  return hidden;
 }

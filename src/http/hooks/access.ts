@@ -91,7 +91,7 @@ const SINGLE_LABEL = /^[a-z0-9_-]{1,63}$/;
 /** The authority of a request target in absolute form (RFC 9112 §3.2.2). */
 const ABSOLUTE_TARGET = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i;
 
-const DEFAULT_PORTS: Readonly<Record<string, string>> = { 'http:': '80', 'https:': '443' };
+const DEFAULT_PORTS: ReadonlyMap<string, string> = new Map(Object.entries({ 'http:': '80', 'https:': '443' }));
 
 /**
  * Keeps web pages from driving a service without tokens. Refuses a `Host` that may be a foreign page's own name rebound
@@ -150,7 +150,7 @@ function isAddress(name: string): boolean {
 function isSameOrigin(origin: string, host: Authority): boolean {
   const [, scheme = '', authority = ''] = /^(https?:)\/\/([^/?#@]+)$/i.exec(origin) ?? [];
   const page = parseAuthority(authority);
-  const defaultPort = DEFAULT_PORTS[scheme.toLowerCase()];
+  const defaultPort = DEFAULT_PORTS.get(scheme.toLowerCase());
   return (
     page !== null &&
     defaultPort !== undefined &&

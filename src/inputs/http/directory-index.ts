@@ -21,7 +21,9 @@ const HTML_TEXT = /^\uFEFF?\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype\s+html|html|head|
 const TITLE_WITHIN_LENGTH = 8 * 1024;
 
 /** The entity references that servers put into addresses. */
-const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
+const ENTITIES: ReadonlyMap<string, string> = new Map(
+  Object.entries({ amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }),
+);
 
 /**
  * Returns the entries of a directory, from the page that a server lists it with: nginx (HTML or JSON), Apache, Caddy
@@ -148,7 +150,7 @@ function exactSize(behind: string): number | null {
 
 function decodeEntities(text: string): string {
   return text.replace(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|(\w{2,4}));/gi, (whole, decimal, hex, name) => {
-    if (name !== undefined) return ENTITIES[name.toLowerCase()] ?? whole;
+    if (name !== undefined) return ENTITIES.get(name.toLowerCase()) ?? whole;
     const point = decimal !== undefined ? Number(decimal) : Number.parseInt(hex, 16);
     return point <= 0x10ffff ? String.fromCodePoint(point) : whole;
   });

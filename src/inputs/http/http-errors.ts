@@ -2,17 +2,19 @@ import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
 
 /** Descriptions of the codes of lost and refused connections, as the end of "the server could not be reached: …". */
-const CONNECTION_PROBLEMS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nothing listens there',
-  ECONNRESET: 'the server closed the connection',
-  EPIPE: 'the server closed the connection',
-  ETIMEDOUT: 'it does not answer',
-  EHOSTUNREACH: 'no way leads to the host',
-  ENETUNREACH: 'no way leads to its network',
-  UND_ERR_CONNECT_TIMEOUT: 'it does not answer',
-  UND_ERR_SOCKET: 'the server closed the connection',
-  EAI_AGAIN: 'the name of the host could not be resolved at the moment',
-};
+const CONNECTION_PROBLEMS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    ECONNREFUSED: 'nothing listens there',
+    ECONNRESET: 'the server closed the connection',
+    EPIPE: 'the server closed the connection',
+    ETIMEDOUT: 'it does not answer',
+    EHOSTUNREACH: 'no way leads to the host',
+    ENETUNREACH: 'no way leads to its network',
+    UND_ERR_CONNECT_TIMEOUT: 'it does not answer',
+    UND_ERR_SOCKET: 'the server closed the connection',
+    EAI_AGAIN: 'the name of the host could not be resolved at the moment',
+  }),
+);
 
 const TIMEOUT_CODES = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'SILENT_SERVER']);
 
@@ -27,7 +29,7 @@ export function requestError(cause: unknown, url: URL, idleTimeoutMs: number): u
   const address = shownAddress(url);
   if (code === 'ENOTFOUND') return new AppError('HTTP_HOST_UNKNOWN', { host: url.hostname }, { cause });
   if (TIMEOUT_CODES.has(code)) return new AppError('HTTP_TIMED_OUT', { address, timeoutMs: idleTimeoutMs }, { cause });
-  const connection = CONNECTION_PROBLEMS[code];
+  const connection = CONNECTION_PROBLEMS.get(code);
   if (connection !== undefined) return new AppError('HTTP_UNREACHABLE', { address, problem: connection }, { cause });
   if (/^(?:EPROTO|ERR_SSL)/.test(code)) {
     return new AppError(
@@ -49,7 +51,7 @@ export function isTransient(error: unknown, failures: number, maxFailures: numbe
   const code = codeOf(error);
   if (code === undefined) return false;
   if (TIMEOUT_CODES.has(code)) return failures < 1;
-  return CONNECTION_PROBLEMS[code] !== undefined && failures < maxFailures;
+  return CONNECTION_PROBLEMS.get(code) !== undefined && failures < maxFailures;
 }
 
 /** Returns the code of an error, or of the first of several that were tried (addresses of one host). */

@@ -46,6 +46,8 @@ export interface HttpFileRequest {
   readonly nameOf: NameSource;
   /** The version that was listed; opening another one throws `SOURCE_CHANGED`. */
   readonly listed?: HttpVersion;
+  /** Takes the address that the file was read from, after all redirects. */
+  readonly onAnswer?: (from: URL) => void;
   readonly signal: AbortSignal;
   readonly scratch: ScratchSpace;
 }
@@ -58,6 +60,7 @@ export interface HttpFileRequest {
 export async function openHttpFile(client: HttpClient, request: HttpFileRequest): Promise<ByteSource> {
   const { excessCount } = client;
   const response = await client.get(request.url, { range: `bytes=0-${HEAD_BYTES - 1}` }, request.signal);
+  request.onAnswer?.(response.url);
   try {
     const source = await openAnswered(client, request, response);
     // Bytes beyond the end of the response show one turn of the event loop later.

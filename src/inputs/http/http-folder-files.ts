@@ -1,10 +1,10 @@
-import { basename } from 'node:path';
+import { basename, posix } from 'node:path';
 import { type ByteSource, memorySource } from '#bytes/byte-source.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { SourceFolder, UnlistedFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
-import { safeName } from '../input-name.ts';
+import { decodedSegment, safeName } from '../input-name.ts';
 import type { FolderLimits } from '../input-opener.ts';
 import { checkSegment } from './directory-index.ts';
 import type { HttpClient, HttpResponse } from './http-client.ts';
@@ -39,6 +39,10 @@ interface FoundFile {
 export class HttpFolderFiles {
   readonly #context: HttpFolderContext;
   readonly #files = new Map<string, FoundFile>();
+  /** Files that were redirected to another folder when they were opened: players resolve the references in them there. */
+  readonly #elsewhere = new Set<string>();
+  /** The folder that all files were read from so far; null where there are several. */
+  #root: string | null | undefined;
 
   constructor(context: HttpFolderContext) {
     this.#context = context;
@@ -60,11 +64,15 @@ export class HttpFolderFiles {
     this.#files.set(path, { url, version, mayBeMissing });
   }
 
-  /** Keeps the content of a file that was taken: one answer of the server for it is enough. Throws `HTTP_TOO_LARGE`. */
-  keep(path: string, content: Buffer): void {
+  /**
+   * Keeps the content of a file that was taken: one answer of the server for it is enough. `from` is where that came from, if
+   * `open` did not read it. Throws `HTTP_TOO_LARGE`.
+   */
+  keep(path: string, content: Buffer, from?: URL): void {
     const file = this.#files.get(path);
     if (file === undefined) return;
     this.#context.client.requireSize(file.url, content.length);
+    if (from !== undefined) this.#noteRead(path, file, from);
     file.content = content;
     file.version = { sizeBytes: content.length, etag: null, lastModified: null };
   }
@@ -89,10 +97,11 @@ export class HttpFolderFiles {
       .map(([path, { version }]) => ({ path, sizeBytes: version?.sizeBytes ?? 0 }))
       .sort((first, second) => (first.path < second.path ? -1 : 1));
     const { name, baseUrl } = this.#context;
-    const folder = { name, files, baseUrl: baseUrl.href, open: this.#open };
+    const isElsewhere = (path: string): boolean => this.#root === null && this.#elsewhere.has(path);
+    const folder = { name, files, baseUrl: baseUrl.href, open: this.#open, isElsewhere };
     if (search === null) return folder;
     const hides = async (path: string, stop: AbortSignal): Promise<boolean> => {
-      const url = new URL(path.split('/').map(encodeURIComponent).join('/'), baseUrl);
+      const url = this.#addressOf(path);
       url.search = search;
       return !this.#files.has(path) && (await this.#probe({ url, version: null, mayBeMissing: true }, stop)) !== null;
     };
@@ -116,6 +125,10 @@ export class HttpFolderFiles {
     return new AppError('FOLDER_TOO_LARGE', { path: this.#shownPath, what, limit });
   }
 
+  #addressOf(path: string): URL {
+    return new URL(path.split('/').map(encodeURIComponent).join('/'), this.#context.baseUrl);
+  }
+
   get #shownPath(): string {
     return shownAddress(this.#context.baseUrl);
   }
@@ -128,8 +141,18 @@ export class HttpFolderFiles {
     const nameOf = (): string => safeName(basename(path)) || name;
     if (file.content !== undefined) return memorySource(nameOf(), file.content);
     const listed = file.version === null ? {} : { listed: file.version };
-    return await openHttpFile(client, { url: file.url, nameOf, ...listed, signal, scratch });
+    const onAnswer = (from: URL): void => this.#noteRead(path, file, from);
+    return await openHttpFile(client, { url: file.url, nameOf, ...listed, onAnswer, signal, scratch });
   };
+
+  /** Notes where a file was read from. */
+  #noteRead(path: string, { url }: FoundFile, answered: URL): void {
+    const own = decoded(this.#addressOf(path));
+    const from = answered.href === url.href ? own : decoded(answered);
+    const root = from.endsWith(`/${path}`) ? from.slice(0, -path.length) : from;
+    this.#root = this.#root === undefined || this.#root === root ? root : null;
+    if (posix.dirname(from) !== posix.dirname(own)) this.#elsewhere.add(path);
+  }
 
   async #probe({ url, mayBeMissing }: FoundFile, signal: AbortSignal): Promise<HttpVersion | null> {
     try {
@@ -140,6 +163,11 @@ export class HttpFolderFiles {
       throw error;
     }
   }
+}
+
+/** Returns an address without its query, however it is written. */
+function decoded({ origin, pathname }: URL): string {
+  return origin + pathname.split('/').map(decodedSegment).join('/');
 }
 
 /** Finds out how large a file is, and which version of it there is now. Throws `HTTP_TOO_LARGE`. */

@@ -132,7 +132,7 @@ class FolderOpening {
     // Redirected or not, the playlist is called what it was asked for by: patterns are meant for that.
     const entryPath = depth > 0 ? path : nameOfUrl(url.href) || 'playlist';
     files.add(entryPath, url, null);
-    files.keep(entryPath, page.bytes);
+    files.keep(entryPath, page.bytes, page.url);
     await crawl(files.unlisted(), entryPath, context.signal);
     return await files.folder(null, context.signal);
   }

@@ -79,7 +79,7 @@ export function nodeSettings(
   { signing, output_sinks: { local, s3 } }: Config,
   usable: readonly IdentityDescription[] | null,
 ): NodeSettings {
-  const identities = Object.fromEntries((usable ?? []).map((identity) => [identity.name, recordOf(identity)]));
+  const identities = new Map((usable ?? []).map((identity) => [identity.name, recordOf(identity)]));
   return {
     outputRoots: {
       'output_sinks.local.base_dir': local.base_dir,
@@ -89,8 +89,8 @@ export function nodeSettings(
         'output_sinks.s3.endpoint_url': s3.endpoint_url === undefined ? '' : new URL(s3.endpoint_url).href,
       }),
     },
-    identity: identities[defaultIdentityOf({ signing })] ?? null,
-    identities,
+    identity: identities.get(defaultIdentityOf({ signing })) ?? null,
+    identities: Object.fromEntries(identities),
   };
 }
 

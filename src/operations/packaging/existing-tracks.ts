@@ -17,6 +17,7 @@ const SEGMENT_NOUNS: Readonly<Record<SegmentKind, string>> = {
   chunked: 'segments of several chunks',
   'transport-stream': 'MPEG transport streams',
   'packed-audio': 'packed audio',
+  webm: 'WebM segments',
   'self-initialising': 'MP4 segments that hold their init segments themselves',
 };
 

@@ -10,6 +10,7 @@ import type { PlannedStream } from '#packaging/packaging-plan.ts';
 import type { ContainerKind } from '#packaging/probed-file.ts';
 import type { IngredientSource, RecordedAction } from '#provenance/manifest-request.ts';
 import type { ExistingPublication, ExistingRendition } from '#publications/existing-publication.ts';
+import { isOtherContainer } from '#publications/find-publication.ts';
 import { joinedName } from '#publications/joined-folder.ts';
 import { type PublicationFolder, publicationFolder } from '#publications/publication-folder.ts';
 import { readInits } from '#publications/read-publication.ts';
@@ -169,7 +170,11 @@ export async function existingOrigin(
   given: GivenOrigin,
   context: VerificationContext,
 ): Promise<PackagedOrigin> {
-  const carriers = [...existing.renditions, ...existing.unchosen].filter(({ hasInit }) => hasInit);
+  const carriers: ExistingRendition[] = [];
+  for (const rendition of [...existing.renditions, ...existing.unchosen]) {
+    const [init] = rendition.hasInit ? rendition.parts : [];
+    if (init !== undefined && !(await isOtherContainer(folder, init, context.signal))) carriers.push(rendition);
+  }
   const renditions = carriers.flatMap(({ parts: [init, ...fragments] }) =>
     init === undefined ? [] : [{ init, fragments }],
   );

@@ -54,7 +54,7 @@ function labelOf(reading: AssetReading): string | undefined {
 }
 
 /** Returns true where the reader refuses nothing. */
-function isAccepted(reading: AssetReading): reading is ManifestReport {
+export function isAccepted(reading: AssetReading): reading is ManifestReport {
   return reading !== 'none' && !('problem' in reading) && reading.validation_state !== 'Invalid';
 }
 

@@ -1,9 +1,7 @@
 import { z } from 'zod';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
-import { isWholeProof } from '#bytes/merkle-tree.ts';
 import type { Verification } from '#contract/verification.ts';
 import type { ByteRange, ManifestElement, MediaLayout, ReadableLayout, StrayBox } from '#formats/format-handler.ts';
-import type { MerkleBox } from '#formats/isobmff-boxes.ts';
 import { linksToOtherFiles } from '#formats/matroska-links.ts';
 import type { PictureManifest } from '#formats/picture-manifest.ts';
 import { beginsWithText } from '#formats/text-beginning.ts';
@@ -13,6 +11,7 @@ import { manifestIn, parseManifestStore } from '#provenance/manifest-store.ts';
 import { hasKnownHeaders, unsignedParts } from '#provenance/unsigned-bytes.ts';
 import type { ManifestReport } from '#provenance/validation-report.ts';
 import { coverageOf, hashedParts } from './hashed-parts.ts';
+import { areInPlace } from './merkle-trees.ts';
 import { LINKS_CODE, TEXT_CODE } from './summarize.ts';
 
 // A hash leaves out the bytes of its manifest, which anybody can change there. They are an element of C2PA, which holds a
@@ -24,15 +23,7 @@ export type LeftOut = Pick<Verification['codes'][number], 'code' | 'kind'> & { r
 const byteRanges = z.array(z.object({ start: z.number(), length: z.number() }));
 const boxes = z.array(z.object({ xpath: z.string(), data: z.unknown().optional(), subset: z.unknown().optional() }));
 const dataHash = z.object({ exclusions: byteRanges.nullish() });
-const merkleMaps = z.array(
-  z.object({
-    uniqueId: z.number(),
-    localId: z.number(),
-    count: z.number(),
-    hashes: z.array(z.instanceof(Uint8Array)),
-  }),
-);
-const bmffHash = z.object({ exclusions: boxes, merkle: z.array(z.unknown()).nullish() });
+const bmffHash = z.object({ exclusions: boxes, alg: z.string().nullish(), merkle: z.array(z.unknown()).nullish() });
 
 type ByteExclusion = z.infer<typeof byteRanges>[number];
 
@@ -48,6 +39,7 @@ type Binding =
   | {
       readonly by: 'boxes';
       readonly exclusions: z.infer<typeof boxes>;
+      readonly alg?: string | null | undefined;
       readonly merkle?: unknown[] | null | undefined;
     };
 
@@ -200,8 +192,11 @@ async function findNamedFiles(
 async function problemOf(binding: Binding | null, file: AcceptedFile, signal: AbortSignal): Promise<string | null> {
   const { layout, picture, isSidecar } = file;
   if (binding === null && isSidecar) return 'The binding to the media cannot be read here.';
-  if (!haveMaps(layout?.merkleBoxes ?? [], binding))
-    return 'The file has Merkle boxes that the manifest knows nothing of, or with more than their proof.';
+  const { merkleBoxes = [], mediaBoxes = [], isBroken = false } = layout ?? {};
+  if (isBroken) return 'The file has a box that is smaller than its header: players find other boxes behind it.';
+  const { alg: algorithm, merkle: maps = [] } = binding?.by === 'boxes' ? binding : { alg: null };
+  if (!(await areInPlace({ maps, algorithm }, { source: file.source, merkleBoxes, mediaBoxes }, signal)))
+    return 'The file has media in the place of other media, or Merkle boxes that its manifest does not have in this order, or with more than their proof.';
   if (picture !== null && !isStoreAlone(file.store)) return OTHER_BYTES;
   for (const element of layout?.elements ?? []) {
     if (!(await holdsStoreAlone(element, file, signal))) return OTHER_BYTES;
@@ -224,19 +219,6 @@ const OTHER_BYTES = 'Beside the manifest, its box, chunk or frame holds other by
 function isStoreAlone(bytes: Uint8Array | null): boolean {
   const store = bytes === null ? undefined : parseManifestStore(bytes);
   return store !== undefined && bytes?.subarray(store.whole.length).every((byte) => byte === 0) === true;
-}
-
-/** Tells whether Merkle boxes stand each at a place of its own in a map of the manifest, with the proof that this place needs. */
-function haveMaps(merkleBoxes: readonly MerkleBox[], binding: Binding | null): boolean {
-  if (merkleBoxes.length === 0) return true;
-  const maps = merkleMaps.safeParse(binding?.by === 'boxes' ? (binding.merkle ?? []) : []).data ?? [];
-  const places = new Set(merkleBoxes.map(({ uniqueId, localId, location }) => `${uniqueId} ${localId} ${location}`));
-  return (
-    places.size === merkleBoxes.length &&
-    merkleBoxes.every((box) =>
-      maps.some((map) => map.uniqueId === box.uniqueId && map.localId === box.localId && isWholeProof(box, map)),
-    )
-  );
 }
 
 /**
@@ -325,8 +307,8 @@ export function findExtra(
   }
   const hidesMedia = binding?.exclusions.some(({ xpath, data, subset }) => {
     if (HARMLESS_BOXES.test(xpath)) return false;
-    // A Merkle tree binds what is left out of the media, and some fields hold positions, which change.
-    if (subset != null) return xpath === '/mdat' && (binding.merkle ?? []).length === 0;
+    // A Merkle tree binds what is left out of the media.
+    if (subset != null) return xpath !== '/mdat' || (binding.merkle ?? []).length === 0;
     return xpath !== '/uuid' || !Array.isArray(data) || data.length === 0;
   });
   return hidesMedia ? { code, kind: 'informational' } : null;

@@ -28,7 +28,7 @@ import { faultOf } from '../ingredients.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '../operation.ts';
 import { withHeartbeat } from '../read-back.ts';
 import { describeReading, withFindings } from './describe-verdict.ts';
-import { judgeReading, NO_STORE, showsManifest } from './judge-reading.ts';
+import { isAccepted, judgeReading, NO_STORE, showsManifest } from './judge-reading.ts';
 import type { LeftOut } from './left-out.ts';
 import { answerKind, forensicsOf, type ReportKind, writeReport } from './report.ts';
 
@@ -180,8 +180,8 @@ async function readAsset(
   const crJsonAsset = sidecar === null ? { path: asset.path, mediaType: asset.mediaType } : null;
   // Whoever puts something into a container that only this service stumbles over must not hide media by that.
   const isCompared = sidecar !== null || problem === null || problem.reason === 'FORMAT_UNKNOWN';
-  const warnings = isCompared ? [] : [warning('BINDING_NOT_COMPARED', { name: source.name, problem: problem.message })];
-  return { reading, store, leftOut, crJsonAsset, warnings };
+  if (!isCompared && isAccepted(reading)) throw problem;
+  return { reading, store, leftOut, crJsonAsset, warnings: [] };
 }
 
 /** Has the official reader read a file by its embedded manifest, as `verifyFile` does. */

@@ -15,15 +15,17 @@ const MAX_DEPTH = 16;
 const ENTERED = new Set('moov trak mdia minf stbl edts mvex moof traf mfra'.split(' '));
 
 /** Bytes of an entry, and offset of the entry count after the box header, in tables with a count. */
-const TABLES: Readonly<Record<string, { readonly entryBytes: number; readonly countAt: number }>> = {
-  stts: { entryBytes: 8, countAt: 4 },
-  ctts: { entryBytes: 8, countAt: 4 },
-  stsc: { entryBytes: 12, countAt: 4 },
-  stco: { entryBytes: 4, countAt: 4 },
-  co64: { entryBytes: 8, countAt: 4 },
-  stss: { entryBytes: 4, countAt: 4 },
-  elst: { entryBytes: 12, countAt: 4 },
-};
+const TABLES: ReadonlyMap<string, { readonly entryBytes: number; readonly countAt: number }> = new Map(
+  Object.entries({
+    stts: { entryBytes: 8, countAt: 4 },
+    ctts: { entryBytes: 8, countAt: 4 },
+    stsc: { entryBytes: 12, countAt: 4 },
+    stco: { entryBytes: 4, countAt: 4 },
+    co64: { entryBytes: 8, countAt: 4 },
+    stss: { entryBytes: 4, countAt: 4 },
+    elst: { entryBytes: 12, countAt: 4 },
+  }),
+);
 
 /** Flags of a track run that give each sample a field of four bytes (ISO/IEC 14496-12 §8.8.8). */
 const PER_SAMPLE_FLAGS = [0x100, 0x200, 0x400, 0x800];
@@ -140,7 +142,7 @@ function refuseSameTimes(bytes: Buffer, box: BoxSpan, offset: number): void {
 }
 
 function checkTable(bytes: Buffer, box: BoxSpan, offset: number): void {
-  const table = TABLES[box.type];
+  const table = TABLES.get(box.type);
   if (table === undefined || box.start + table.countAt + 4 > box.end) return;
   const count = bytes.readUInt32BE(box.start + table.countAt);
   if (count * table.entryBytes > box.end - box.start - table.countAt - 4) throw beyondBox(count, box, offset);

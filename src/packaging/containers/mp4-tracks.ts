@@ -71,12 +71,14 @@ function refuseCutShort(sidx: Box, { sizeBytes }: ByteSource): void {
 }
 
 /** Nouns for tracks that are left out, by handler type. */
-const NOUNS: Readonly<Record<string, string>> = {
-  tmcd: 'a time code track',
-  meta: 'a track of timed metadata',
-  hint: 'a track of streaming hints',
-  clcp: 'a track of closed captions',
-};
+const NOUNS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    tmcd: 'a time code track',
+    meta: 'a track of timed metadata',
+    hint: 'a track of streaming hints',
+    clcp: 'a track of closed captions',
+  }),
+);
 
 function tracksOf(moov: Box): OtherTracks {
   const traks = [...moov.descendants('trak')];
@@ -90,7 +92,7 @@ function tracksOf(moov: Box): OtherTracks {
     if (handlerType === 'vide' || handlerType === 'soun') continue;
     if (id !== null && chapterTrackIds.has(id)) nouns.push('a track of chapter titles');
     else if (!SUBTITLE_HANDLERS.has(handlerType)) {
-      nouns.push(NOUNS[handlerType] ?? `a track of the kind "${handlerType}"`);
+      nouns.push(NOUNS.get(handlerType) ?? `a track of the kind "${handlerType}"`);
     }
   }
   if (hasCover(moov)) nouns.push('a cover picture');

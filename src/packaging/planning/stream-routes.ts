@@ -88,22 +88,24 @@ function readsTransportStream({ streams, others }: ProbedFile, isAlone: boolean)
 }
 
 /** Readers of text subtitles, by codec; subtitles that are pictures cannot become WebVTT. */
-const TEXT_READERS: Readonly<Record<string, 'file' | 'matroska' | 'mp4' | 'ffmpeg'>> = {
-  vtt: 'file',
-  srt: 'file',
-  ttml: 'file',
-  // Neither the packager nor ffmpeg reads these out of MP4.
-  wvtt: 'mp4',
-  stpp: 'mp4',
-  // Only late releases of ffmpeg read WebVTT as others than itself put it into Matroska.
-  webvtt: 'matroska',
-  subrip: 'matroska',
-  mov_text: 'ffmpeg',
-  ass: 'ffmpeg',
-};
+const TEXT_READERS: ReadonlyMap<string, 'file' | 'matroska' | 'mp4' | 'ffmpeg'> = new Map(
+  Object.entries({
+    vtt: 'file',
+    srt: 'file',
+    ttml: 'file',
+    // Neither the packager nor ffmpeg reads these out of MP4.
+    wvtt: 'mp4',
+    stpp: 'mp4',
+    // Only late releases of ffmpeg read WebVTT as others than itself put it into Matroska.
+    webvtt: 'matroska',
+    subrip: 'matroska',
+    mov_text: 'ffmpeg',
+    ass: 'ffmpeg',
+  }),
+);
 
 function textRoute({ codec, codecId }: ProbedStream): Route | Refusal {
-  const reader = TEXT_READERS[codec ?? ''];
+  const reader = TEXT_READERS.get(codec ?? '');
   if (reader !== undefined) return { kind: 'text', reader };
   return { reason: `subtitles of the kind ${codecId ?? codec ?? 'unknown'} cannot be turned into WebVTT` };
 }
@@ -121,24 +123,26 @@ function refusalOf({ kind, codec, codecId }: ProbedStream): string {
   return `${name} is not played by browsers from HLS or DASH, and packaging does not encode anew; encode it as ${wanted}`;
 }
 
-const CODEC_NAMES: Readonly<Record<string, string>> = {
-  vorbis: 'Vorbis',
-  dts: 'DTS',
-  vp8: 'VP8',
-  mp4v: 'MPEG-4 Part 2',
-  apch: 'ProRes',
-  apcn: 'ProRes',
-  apcs: 'ProRes',
-  apco: 'ProRes',
-  ap4h: 'ProRes',
-  ap4x: 'ProRes',
-  'V_MPEG4/ISO/ASP': 'MPEG-4 Part 2',
-  V_MPEG2: 'MPEG-2 video',
-  V_PRORES: 'ProRes',
-};
+const CODEC_NAMES: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    vorbis: 'Vorbis',
+    dts: 'DTS',
+    vp8: 'VP8',
+    mp4v: 'MPEG-4 Part 2 or MPEG-2 video',
+    apch: 'ProRes',
+    apcn: 'ProRes',
+    apcs: 'ProRes',
+    apco: 'ProRes',
+    ap4h: 'ProRes',
+    ap4x: 'ProRes',
+    'V_MPEG4/ISO/ASP': 'MPEG-4 Part 2',
+    V_MPEG2: 'MPEG-2 video',
+    V_PRORES: 'ProRes',
+  }),
+);
 
 function codecName(codec: string | null, codecId: string | null): string {
-  const known = CODEC_NAMES[codec ?? ''] ?? CODEC_NAMES[codecId ?? ''];
+  const known = CODEC_NAMES.get(codec ?? '') ?? CODEC_NAMES.get(codecId ?? '');
   if (known !== undefined) return known;
   return codec ?? (codecId === null ? 'its codec, which is unknown,' : `the codec "${codecId}"`);
 }

@@ -135,7 +135,7 @@ async function describe(
     ...subtitle,
     kind: 'text' as const,
     indexOfKind,
-    codec: TEXT_CODECS[subtitle.codecId] ?? null,
+    codec: TEXT_CODECS.get(subtitle.codecId) ?? null,
   }));
   const pids = tracks.map(({ id }) => id);
   const unlisted = container === 'mpeg-ts' ? await unlistedStreams(source, pids, signal) : [];
@@ -151,21 +151,23 @@ function ac3File(path: string): ProbedFile {
 }
 
 /** Codecs of subtitles by containers' names, as ffmpeg names them. */
-const TEXT_CODECS: Readonly<Record<string, string>> = {
-  tx3g: 'mov_text',
-  text: 'mov_text',
-  wvtt: 'wvtt',
-  stpp: 'stpp',
-  'S_TEXT/UTF8': 'subrip',
-  'S_TEXT/ASCII': 'subrip',
-  'S_TEXT/WEBVTT': 'webvtt',
-  'D_WEBVTT/SUBTITLES': 'webvtt',
-  'S_TEXT/ASS': 'ass',
-  'S_TEXT/SSA': 'ass',
-};
+const TEXT_CODECS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    tx3g: 'mov_text',
+    text: 'mov_text',
+    wvtt: 'wvtt',
+    stpp: 'stpp',
+    'S_TEXT/UTF8': 'subrip',
+    'S_TEXT/ASCII': 'subrip',
+    'S_TEXT/WEBVTT': 'webvtt',
+    'D_WEBVTT/SUBTITLES': 'webvtt',
+    'S_TEXT/ASS': 'ass',
+    'S_TEXT/SSA': 'ass',
+  }),
+);
 
 /** Codecs that are packaged although the demuxer does not know them, by containers' names. */
-const UNLISTED_CODECS: Readonly<Record<string, string>> = { alac: 'alac', A_ALAC: 'alac' };
+const UNLISTED_CODECS: ReadonlyMap<string, string> = new Map(Object.entries({ alac: 'alac', A_ALAC: 'alac' }));
 
 /**
  * Describes an audio or video stream. `streamIndex` is its index among these in the file; `endSeconds` is its end, null
@@ -179,7 +181,7 @@ async function describeTrack(
   const codecId = await track.getInternalCodecId();
   const disposition = await track.getDisposition();
   const startSeconds = await track.getFirstTimestamp();
-  const codec = (await track.getCodec()) ?? UNLISTED_CODECS[String(codecId)] ?? null;
+  const codec = (await track.getCodec()) ?? UNLISTED_CODECS.get(String(codecId)) ?? null;
   const isVideo = track.isVideoTrack();
   const shape = isVideo
     ? { width: await track.getDisplayWidth(), height: await track.getDisplayHeight(), channels: null }

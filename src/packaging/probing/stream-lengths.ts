@@ -14,7 +14,7 @@ export async function walkElementary(
   source: ByteSource,
   signal: AbortSignal,
 ): Promise<FrameWalk | null> {
-  if (container === 'adts') return await walkFrames(source, 'adts', await leadingTagBytes(source, signal), signal);
+  if (container === 'adts') return await walkFrames(source, 'adts', 0, signal);
   if (container !== 'mp3') return null;
   const start = await readMp3Start(source, signal);
   if (start?.hasFrameCount === true) return null;
@@ -79,7 +79,7 @@ interface Mp3Start {
 
 /** Finds the first frame of an MP3 file; null where there is none. */
 export async function readMp3Start(source: ByteSource, signal: AbortSignal): Promise<Mp3Start | null> {
-  const tagBytes = await leadingTagBytes(source, signal);
+  const tagBytes = await tagBytesAt(source, 0, signal);
   const length = Math.min(source.sizeBytes - tagBytes, MAX_GARBAGE_BYTES + FRAME_SEARCH_BYTES);
   if (length <= 0) return null;
   const bytes = await readRange(source, tagBytes, length, signal);
@@ -90,9 +90,9 @@ export async function readMp3Start(source: ByteSource, signal: AbortSignal): Pro
   return { offset: tagBytes + first, hasFrameCount };
 }
 
-/** Returns the size of the ID3v2 tag at the start of a file, in bytes; 0 where there is none. */
-async function leadingTagBytes(source: ByteSource, signal: AbortSignal): Promise<number> {
-  const head = await readRange(source, 0, Math.min(source.sizeBytes, ID3_HEADER_BYTES), signal);
+/** Returns the size of the ID3v2 tag at an offset, in bytes; 0 where there is none. */
+async function tagBytesAt(source: ByteSource, offset: number, signal: AbortSignal): Promise<number> {
+  const head = await readRange(source, offset, Math.min(source.sizeBytes - offset, ID3_HEADER_BYTES), signal);
   if (head.length < ID3_HEADER_BYTES || head.toString('latin1', 0, 3) !== 'ID3') return 0;
   return [6, 7, 8, 9].reduce((size, at) => size * 128 + ((head[at] as number) & 0x7f), 0) + ID3_HEADER_BYTES;
 }
@@ -116,7 +116,10 @@ const PARSERS = { mp3: parseMpegFrame, adts: parseAdtsFrame } as const;
 
 const UNKNOWN: FrameWalk = { seconds: null, missingBytes: 0 };
 
-/** Walks the frames of MP3 or ADTS from `start` on. Data after them is mostly a tag. */
+/**
+ * Walks the frames of MP3 or ADTS from `start` on, and over ID3v2 tags, with which segments of packed audio begin. Other data
+ * after them is mostly a tag, too.
+ */
 async function walkFrames(
   source: ByteSource,
   kind: keyof typeof PARSERS,
@@ -130,7 +133,12 @@ async function walkFrames(
   while (offset + ADTS_HEADER_BYTES <= source.sizeBytes) {
     const header = window.buffered(offset, ADTS_HEADER_BYTES) ?? (await window.read(offset, ADTS_HEADER_BYTES));
     const frame = PARSERS[kind](header, 0);
-    if (frame === null) return isTag(header) ? { seconds, missingBytes: 0 } : UNKNOWN;
+    if (frame === null) {
+      const tagBytes = await tagBytesAt(source, offset, signal);
+      if (tagBytes === 0) return isTag(header) ? { seconds, missingBytes: 0 } : UNKNOWN;
+      offset += tagBytes;
+      continue;
+    }
     offset += frame.sizeBytes;
     if (offset > source.sizeBytes) return { seconds, missingBytes: offset - source.sizeBytes };
     seconds += frame.seconds;
@@ -139,7 +147,7 @@ async function walkFrames(
 }
 
 function isTag(bytes: Buffer): boolean {
-  return /^(?:TAG|APETAGE|LYRICSB|ID3|3DI)/.test(bytes.toString('latin1'));
+  return /^(?:TAG|APETAGE|LYRICSB|3DI)/.test(bytes.toString('latin1'));
 }
 
 const ADTS_SAMPLE_RATES = [

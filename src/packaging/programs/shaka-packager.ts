@@ -118,14 +118,16 @@ function textDescriptors(
 }
 
 /** Characteristics in HLS of some roles (Apple's HLS authoring specification, section 4). */
-const CHARACTERISTICS: Readonly<Record<string, string>> = {
-  description: 'public.accessibility.describes-video',
-  caption: 'public.accessibility.transcribes-spoken-dialog;public.accessibility.describes-music-and-sound',
-};
+const CHARACTERISTICS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    description: 'public.accessibility.describes-video',
+    caption: 'public.accessibility.transcribes-spoken-dialog;public.accessibility.describes-music-and-sound',
+  }),
+);
 
 function rolesOf({ role, kind }: PlannedStream): Fields {
   if (role === null) return {};
-  return { dash_roles: role, hls_characteristics: kind === 'video' ? null : (CHARACTERISTICS[role] ?? null) };
+  return { dash_roles: role, hls_characteristics: kind === 'video' ? null : (CHARACTERISTICS.get(role) ?? null) };
 }
 
 function descriptor(fields: Fields): string {
@@ -161,7 +163,7 @@ function untaggedDefaults({ streams, defaultLanguage }: PackagingPlan): PlannedS
 }
 
 /** Names of platforms in the packager's npm package. */
-const PLATFORMS: Readonly<Record<string, string>> = { linux: 'linux', darwin: 'osx', win32: 'win' };
+const PLATFORMS: Readonly<Partial<Record<NodeJS.Platform, string>>> = { linux: 'linux', darwin: 'osx', win32: 'win' };
 
 /**
  * Returns the path of the packager's own program. The entry point of its package is not used, because it always exits with
@@ -220,16 +222,18 @@ function segmentPath(folder: string, number: number): string {
 }
 
 /** Causes by the packager's error codes, as the end of a sentence. */
-const PACKAGER_PROBLEMS: Readonly<Record<string, string>> = {
-  INVALID_ARGUMENT: 'it holds no stream where one was found before',
-  UNIMPLEMENTED: 'the packager does not read this kind of file',
-  FILE_FAILURE: 'a file could not be read or written',
-  END_OF_STREAM: 'it ends before its first frame',
-  PARSER_FAILURE:
-    'its packets cannot be parsed; the file is damaged, or uses a feature that the packager does not know',
-  MUXER_FAILURE: 'its packets cannot be written as fragmented MP4',
-  TRIVIAL: 'it holds nothing that can be packaged',
-};
+const PACKAGER_PROBLEMS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    INVALID_ARGUMENT: 'it holds no stream where one was found before',
+    UNIMPLEMENTED: 'the packager does not read this kind of file',
+    FILE_FAILURE: 'a file could not be read or written',
+    END_OF_STREAM: 'it ends before its first frame',
+    PARSER_FAILURE:
+      'its packets cannot be parsed; the file is damaged, or uses a feature that the packager does not know',
+    MUXER_FAILURE: 'its packets cannot be written as fragmented MP4',
+    TRIVIAL: 'it holds nothing that can be packaged',
+  }),
+);
 
 /** Exit code of the packager for arguments that it does not know, which is a bug of ours. */
 const BAD_ARGUMENTS = 1;
@@ -240,7 +244,7 @@ export function packagerError(exit: ProgramExit, names: ReadonlyMap<string, stri
   if (exit.code === BAD_ARGUMENTS) return new Error(`the packager does not take its arguments: ${exit.errorText}`);
   const [, code = ''] = /Packaging Error: \d+ \(([A-Z_]+)\)/.exec(exit.errorText) ?? [];
   const [input = ''] = /\b(?:source-\d+|feed-\d+|text-\d+\.vtt)/.exec(exit.errorText) ?? [];
-  const problem = PACKAGER_PROBLEMS[code] ?? describeExit(exit);
+  const problem = PACKAGER_PROBLEMS.get(code) ?? describeExit(exit);
   return new AppError('PACKAGER_FAILED', { file: names.get(input) ?? onlyFile(names), problem });
 }
 

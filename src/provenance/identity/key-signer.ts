@@ -6,11 +6,19 @@ import type { DeviceAlgorithm } from './signers/device-key.ts';
 
 const EC_ALGORITHMS: readonly SigningAlgorithm[] = ['es256', 'es384', 'es512'];
 /** The curves of these, under their names in node:crypto. */
-export const CURVES: Readonly<Record<string, string>> = { es256: 'prime256v1', es384: 'secp384r1', es512: 'secp521r1' };
+export const CURVES: Readonly<Partial<Record<SigningAlgorithm, string>>> = {
+  es256: 'prime256v1',
+  es384: 'secp384r1',
+  es512: 'secp521r1',
+};
 
 const RSA_ALGORITHMS: readonly SigningAlgorithm[] = ['ps256', 'ps384', 'ps512'];
 
-export const ECDSA_SIGNATURE_SIZES_BYTES: Readonly<Record<string, number>> = { es256: 64, es384: 96, es512: 132 };
+export const ECDSA_SIGNATURE_SIZES_BYTES: Readonly<Partial<Record<DeviceAlgorithm, number>>> = {
+  es256: 64,
+  es384: 96,
+  es512: 132,
+};
 const ED25519_SIGNATURE_SIZE_BYTES = 64;
 
 /** A signature takes some 0.03 ms; with the other algorithms up to several. */

@@ -64,7 +64,7 @@ export interface RequestContents extends Pick<Issuer, 'commonName' | 'organizati
   readonly extendedKeyUsages: readonly string[];
 }
 
-const CURVES: Readonly<Record<string, string>> = { es256: 'P-256', es384: 'P-384', es512: 'P-521' };
+const CURVES: Readonly<Partial<Record<SigningAlgorithm, string>>> = { es256: 'P-256', es384: 'P-384', es512: 'P-521' };
 
 /** Returns how a request for a key is signed. Authorities know RSA by PKCS #1 v1.5, whatever the key signs later. */
 function requestAlgorithmOf(algorithm: SigningAlgorithm) {

@@ -17,16 +17,18 @@ export type CertificateState =
 const CLOCK_TOLERANCE_MS = 5 * 60_000;
 
 /** Signature algorithms of responders by their object identifiers, with the hash that the message is signed by. */
-const SIGNATURES: Readonly<Record<string, string | null>> = {
-  '1.2.840.10045.4.3.2': 'sha256',
-  '1.2.840.10045.4.3.3': 'sha384',
-  '1.2.840.10045.4.3.4': 'sha512',
-  '1.2.840.113549.1.1.11': 'sha256',
-  '1.2.840.113549.1.1.12': 'sha384',
-  '1.2.840.113549.1.1.13': 'sha512',
-  // Ed25519 has a hash of its own.
-  '1.3.101.112': null,
-};
+const SIGNATURES: ReadonlyMap<string, string | null> = new Map(
+  Object.entries({
+    '1.2.840.10045.4.3.2': 'sha256',
+    '1.2.840.10045.4.3.3': 'sha384',
+    '1.2.840.10045.4.3.4': 'sha512',
+    '1.2.840.113549.1.1.11': 'sha256',
+    '1.2.840.113549.1.1.12': 'sha384',
+    '1.2.840.113549.1.1.13': 'sha512',
+    // Ed25519 has a hash of its own.
+    '1.3.101.112': null,
+  }),
+);
 
 /**
  * Judges a response about a certificate at a time: now, or that of a trusted time-stamp. A certificate that was revoked later than
@@ -60,7 +62,7 @@ function judged(response: OcspResponse, certificate: IssuedCertificate, at: Date
 
 function problemOfSignature(response: OcspResponse, issuer: X509Certificate, usedAt: Date): string | null {
   const { algorithm, signedBytes, signature } = response;
-  const hash = SIGNATURES[algorithm];
+  const hash = SIGNATURES.get(algorithm);
   if (hash === undefined) return 'it is signed by an algorithm that is not known here';
   const signers = [issuer, ...response.certificates.flatMap((der) => responderIn(der, issuer, usedAt))];
   return signers.some(({ publicKey }) => isSignedBy(publicKey))

@@ -23,16 +23,18 @@ export interface IssuedCertificate {
 const SHA_1 = '1.3.14.3.2.26';
 
 /** Hash algorithms by their object identifiers. */
-const HASHES: Readonly<Record<string, string>> = {
-  [SHA_1]: 'sha1',
-  '2.16.840.1.101.3.4.2.1': 'sha256',
-  '2.16.840.1.101.3.4.2.2': 'sha384',
-  '2.16.840.1.101.3.4.2.3': 'sha512',
-};
+const HASHES: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    [SHA_1]: 'sha1',
+    '2.16.840.1.101.3.4.2.1': 'sha256',
+    '2.16.840.1.101.3.4.2.2': 'sha384',
+    '2.16.840.1.101.3.4.2.3': 'sha512',
+  }),
+);
 
 /** Returns the names that responses may have for a certificate (CertID, RFC 6960 §4.1.1), as `textOfId` returns them. */
 export function certificateIdsOf(certificate: IssuedCertificate): string[] {
-  return Object.keys(HASHES).map(identifierFor(certificate)).map(textOfId);
+  return [...HASHES.keys()].map(identifierFor(certificate)).map(textOfId);
 }
 
 /** Returns what a CertID says, as a text: the algorithm, the hashes of the issuer's name and key, and the number. */
@@ -53,7 +55,7 @@ export function identifierFor({ leaf, issuer }: IssuedCertificate): (algorithm: 
   const key = AsnConvert.parse(issuer.raw, Certificate).tbsCertificate.subjectPublicKeyInfo.subjectPublicKey;
   return (algorithm) => {
     const digest = (bytes: ArrayBuffer) =>
-      new OctetString(hash(HASHES[algorithm] as string, Buffer.from(bytes), 'buffer'));
+      new OctetString(hash(HASHES.get(algorithm) as string, Buffer.from(bytes), 'buffer'));
     return new CertID({
       hashAlgorithm: new AlgorithmIdentifier({ algorithm, parameters: null }),
       issuerNameHash: digest(AsnConvert.serialize(name)),

@@ -26,13 +26,15 @@ const STAND_IN = { buffer: Buffer.alloc(0), mimeType: 'application/octet-stream'
 export const MANIFEST_STORE_TYPE = 'application/c2pa';
 
 /** Media types of ISO base media files that the SDK does not know, with those under which it reads them. */
-const SDK_MEDIA_TYPES: Readonly<Record<string, string>> = {
-  'video/3gpp': 'video/mp4',
-  'video/3gpp2': 'video/mp4',
-  'audio/3gpp': 'audio/mp4',
-  'audio/x-m4a': 'audio/mp4',
-  'video/x-m4v': 'video/mp4',
-};
+const SDK_MEDIA_TYPES: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    'video/3gpp': 'video/mp4',
+    'video/3gpp2': 'video/mp4',
+    'audio/3gpp': 'audio/mp4',
+    'audio/x-m4a': 'audio/mp4',
+    'video/x-m4v': 'video/mp4',
+  }),
+);
 
 /** The signature of a manifest: the SDK wraps what `sign` returns. `call.tsaUrl` adds an RFC 3161 time-stamp. */
 export interface SdkSignature {
@@ -197,7 +199,7 @@ function validating(anchors: string | undefined) {
 }
 
 function sdkAsset(asset: SdkAsset): { path: string; mimeType: string } | { buffer: Buffer; mimeType: string } {
-  const mimeType = SDK_MEDIA_TYPES[asset.mediaType] ?? asset.mediaType;
+  const mimeType = SDK_MEDIA_TYPES.get(asset.mediaType) ?? asset.mediaType;
   return 'path' in asset ? { path: asset.path, mimeType } : { buffer: Buffer.from(asset.bytes), mimeType };
 }
 

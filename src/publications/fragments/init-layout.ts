@@ -1,3 +1,4 @@
+import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
 import {
   type DefaultSizes,
@@ -8,6 +9,7 @@ import {
 } from '#formats/isobmff-boxes.ts';
 import type { ByteRange } from '../media-part.ts';
 import {
+  beginsOtherContainer,
   isC2paBox,
   listTopBoxes,
   malformed,
@@ -41,8 +43,12 @@ export interface InitLayout {
 /** A moov of an init segment holds no sample tables; one larger than this is none. */
 const MAX_MOOV_BYTES = 16 * 1024 * 1024;
 
-/** Reads the layout of an init segment: a moov, no media. */
+/**
+ * Reads the layout of an init segment: a moov, no media. Throws `SEGMENTS_NEED_PACKAGING` for one of another container, and
+ * `FRAGMENT_MALFORMED` or `BMFF_…`.
+ */
 export async function readInitLayout(reader: PartReader): Promise<InitLayout> {
+  if (await beginsOtherContainer(reader)) throw new AppError('SEGMENTS_NEED_PACKAGING', { segment: reader.name });
   const all = await listTopBoxes(reader);
   const boxes = all.filter((box) => !isC2paBox(box) && box.type !== 'mfra');
   const moov = boxes.find(({ type }) => type === 'moov');

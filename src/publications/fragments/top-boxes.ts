@@ -15,6 +15,7 @@ import {
   type StraySamples,
   strayTableOfPart,
 } from '#formats/isobmff-boxes.ts';
+import { isUnsupportedContainer } from '#formats/unsupported-containers.ts';
 import { type ByteRange, type MediaPart, rangeOf } from '../media-part.ts';
 
 /** A box directly in a file, as it lies there; up to seven bytes after the last box make one of type '' without header. */
@@ -50,6 +51,11 @@ export async function readerOf(source: ByteSource, part: MediaPart, signal: Abor
     read: (offset, length) =>
       offset + length <= ahead.end ? ahead.read(offset, length) : readRange(source, offset, length, signal),
   };
+}
+
+/** Returns true for a part that begins as a container other than MP4, such as WebM. */
+export async function beginsOtherContainer({ start, end, read }: PartReader): Promise<boolean> {
+  return isUnsupportedContainer(await read(start, Math.min(BOX_HEADER_SIZE_BYTES, end - start)));
 }
 
 /** Makes a reader of a part that is in memory. */

@@ -17,6 +17,9 @@ import { ServedNames } from './served-names.ts';
  */
 const FOLDER_URL = `http://folder.invalid/${randomUUID()}/`;
 
+/** Latin-1 as browsers decode it. */
+const LATIN_1 = new TextDecoder('windows-1252');
+
 /** A path below its base of letters that mean themselves in every address, as most references of large playlists are. */
 const PLAIN_REFERENCE = /^[\w-][\w.-]*(?:\/[\w-][\w.-]*)*$/;
 /** A dot segment, however it is written, an empty one, or an encoded letter that needs no encoding (RFC 3986 §2.3). */
@@ -182,11 +185,14 @@ export class FolderIndex {
 
   /** Returns the paths that a reference has by other readings of its base. */
   #otherPaths(base: URL, reference: string): string[] {
-    return (this.#otherBases.get(base) ?? []).flatMap((each) => {
-      const { origin, pathname } = URL.parse(reference, each.href) ?? each;
-      const href = origin + pathname;
-      return href.startsWith(this.#root.href) ? (decodePath(href.slice(this.#root.href.length)) ?? []) : [];
-    });
+    return (this.#otherBases.get(base) ?? []).flatMap((each) => this.#pathsBelow(each, reference));
+  }
+
+  #pathsBelow(base: URL, reference: string): string[] {
+    const { origin, pathname } = URL.parse(reference, base.href) ?? base;
+    const href = origin + pathname;
+    const path = href.startsWith(this.#root.href) ? decodePath(href.slice(this.#root.href.length)) : undefined;
+    return path === undefined ? [] : [path];
   }
 
   #pathNamed(base: URL, reference: string, position: PlaylistPosition): NamedPath {
@@ -196,6 +202,10 @@ export class FolderIndex {
     const others = [
       encoded,
       ...(encoded.includes('+') ? [decodePath(encoded.replaceAll('+', ' ')) ?? encoded] : []),
+      // Some pass over parameters of a path (RFC 3986 §3.3).
+      ...(encoded.includes(';') ? [decodePath(encoded.replace(/;[^/]*/g, '')) ?? encoded] : []),
+      // Some servers say that playlists are in Latin-1, and browsers go by that.
+      ...(/[^ -~]/.test(reference) ? this.#pathsBelow(base, LATIN_1.decode(Buffer.from(reference))) : []),
       // Some take query and fragment for a part of the name.
       ...(directory === null ? [] : [posix.join(directory, reference)]),
       ...this.#otherPaths(base, reference),

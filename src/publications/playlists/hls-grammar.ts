@@ -187,13 +187,7 @@ class LineOrder {
 }
 
 /** Tags about the next address alone, of which it has one each. */
-const ABOUT_ADDRESS: ReadonlySet<string> = new Set([
-  'EXTINF',
-  'EXT-X-BYTERANGE',
-  'EXT-X-GAP',
-  'EXT-X-BITRATE',
-  'EXT-X-STREAM-INF',
-]);
+const ABOUT_ADDRESS: ReadonlySet<string> = new Set(['EXTINF', 'EXT-X-BYTERANGE', 'EXT-X-GAP', 'EXT-X-STREAM-INF']);
 
 /** Tags about all segments, which stand above the first one. */
 const HEADER: ReadonlySet<string> = new Set([
@@ -254,7 +248,7 @@ function findingOfUnknownTag({ name, value }: TagLine): Found {
 
 function* findingsOfAttributes(
   { name, attributes, isList }: TagLine,
-  grammar: Readonly<Record<string, RegExp>>,
+  grammar: ReadonlyMap<string, RegExp>,
   required: readonly string[],
 ): Generator<Found> {
   if (!isList) {
@@ -262,7 +256,7 @@ function* findingsOfAttributes(
     return;
   }
   for (const [attribute, text] of attributes) {
-    const known = grammar[attribute];
+    const known = grammar.get(attribute);
     if (known !== undefined) {
       if (!known.test(text)) yield ambiguous(`${attribute} of #${name} has another value than it can have`);
     } else if (/^X-ASSET-(?:URI|LIST)$/.test(attribute) || ADDRESS.test(text)) {
@@ -278,7 +272,7 @@ function* findingsOfAttributes(
   }
   const uri = attributes.get('URI');
   const [needsUri, type] =
-    name === 'EXT-X-MEDIA' ? [URI_OF_TYPE[attributes.get('TYPE') ?? ''], attributes.get('TYPE')] : [];
+    name === 'EXT-X-MEDIA' ? [URI_OF_TYPE.get(attributes.get('TYPE') ?? ''), attributes.get('TYPE')] : [];
   if (needsUri !== undefined && needsUri !== (uri !== undefined)) {
     yield ambiguous(`#${name} of TYPE=${type} ${needsUri ? 'without' : 'with a'} URI`);
   }
@@ -289,7 +283,9 @@ function* findingsOfAttributes(
 }
 
 /** Says of which types renditions have a URI, and of which none (RFC 8216bis §4.4.6.1). */
-const URI_OF_TYPE: Readonly<Record<string, boolean>> = { SUBTITLES: true, 'CLOSED-CAPTIONS': false };
+const URI_OF_TYPE: ReadonlyMap<string, boolean> = new Map(
+  Object.entries({ SUBTITLES: true, 'CLOSED-CAPTIONS': false }),
+);
 
 /** Tags whose URI is that of media, or of a playlist of media. */
 const LEADS_TO_MEDIA: ReadonlySet<string> = new Set([

@@ -16,27 +16,27 @@ const RANGE = '"\\d{1,15}@\\d{1,15}"|\\d{1,15}@\\d{1,15}';
 /** The value of a variable: players replace none, `$` and braces in it in several ways, and end an address at others. */
 const VARIABLE_VALUE = `"[^"{}$#\\\\]+"`;
 
-/** Attributes of a tag with the grammars of their values. */
-type Attributes<Grammar> = Readonly<Record<string, Grammar>>;
+/** Attributes of a tag with the texts of the grammars of their values. */
+type Attributes = Readonly<Record<string, string>>;
 
 /** The place of a tag, and its value: nothing, text of a grammar, or attributes with their grammars (RFC 8216bis §4.2). */
 export interface Tag {
   readonly in: 'any' | 'media' | 'multivariant';
-  readonly value: RegExp | Attributes<RegExp> | null;
+  readonly value: RegExp | ReadonlyMap<string, RegExp> | null;
   /** Attributes without which players pass over the tag, or take something else for them. */
   readonly required: readonly string[];
 }
 
-type TagOf = (value?: string | Attributes<string> | null, ...required: string[]) => Tag;
+type TagOf = (value?: string | Attributes | null, ...required: string[]) => Tag;
 
 const placed = (place: Tag['in']): TagOf => {
   return (value = null, ...required) => ({ in: place, value: compiled(value), required });
 };
 
-function compiled(value: string | Attributes<string> | null): Tag['value'] {
+function compiled(value: string | Attributes | null): Tag['value'] {
   const whole = (grammar: string): RegExp => new RegExp(`^(?:${grammar})$`);
   if (value === null || typeof value === 'string') return value === null ? null : whole(value);
-  return Object.fromEntries(Object.entries(value).map(([name, grammar]) => [name, whole(grammar)]));
+  return new Map(Object.entries(value).map(([name, grammar]) => [name, whole(grammar)]));
 }
 
 const [media, multivariant, any] = [placed('media'), placed('multivariant'), placed('any')];

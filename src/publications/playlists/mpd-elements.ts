@@ -67,7 +67,9 @@ export const ELEMENTS: ReadonlyMap<string, ElementGrammar> = new Map(
   ]),
 );
 /** Attributes without which players take those of an element around it. */
-export const REQUIRED: Readonly<Record<string, readonly string[]>> = { Representation: ['id', 'bandwidth'], S: ['d'] };
+export const REQUIRED: ReadonlyMap<string, readonly string[]> = new Map(
+  Object.entries({ Representation: ['id', 'bandwidth'], S: ['d'] }),
+);
 /** Elements whose content says nothing of what plays: descriptors, events, information about the programme. */
 export const OPAQUE: ReadonlySet<string> = new Set([
   ...[...words(DESCRIPTORS)].filter((name) => !ELEMENTS.has(name)),
@@ -127,25 +129,27 @@ const UNSIGNED = /^(?:0|[1-9]\d{0,9})$/;
 const POSITIVE = /^[1-9]\d{0,14}$/;
 const BYTES = /^\d{1,15}-\d{1,15}$/;
 /** Values of attributes, of some elements alone, by which segments are counted and cut; players read others in several ways. */
-export const VALUES: Readonly<Record<string, RegExp>> = {
-  contentType: /^(?:video|audio|text|image|application|font)$/,
-  // Some players look for the kind anywhere in a type.
-  mimeType: /^(?:video|audio|text|image|application|font)\/(?!.*(?:video|audio|text|image))[\w.+-]+$/,
-  bandwidth: INTEGER,
-  type: /^(?:static|dynamic)$/,
-  timescale: /^[1-9]\d{0,9}$/,
-  presentationTimeOffset: TIME,
-  startNumber: UNSIGNED,
-  endNumber: UNSIGNED,
-  mediaRange: BYTES,
-  range: BYTES,
-  indexRange: BYTES,
-  t: TIME,
-  d: POSITIVE,
-  'SegmentList duration': POSITIVE,
-  'SegmentTemplate duration': POSITIVE,
-  r: /^(?:-1|0|[1-9]\d{0,8})$/,
-};
+export const VALUES: ReadonlyMap<string, RegExp> = new Map(
+  Object.entries({
+    contentType: /^(?:video|audio|text|image|application|font)$/,
+    // Some players look for the kind anywhere in a type.
+    mimeType: /^(?:video|audio|text|image|application|font)\/(?!.*(?:video|audio|text|image))[\w.+-]+$/,
+    bandwidth: INTEGER,
+    type: /^(?:static|dynamic)$/,
+    timescale: /^[1-9]\d{0,9}$/,
+    presentationTimeOffset: TIME,
+    startNumber: UNSIGNED,
+    endNumber: UNSIGNED,
+    mediaRange: BYTES,
+    range: BYTES,
+    indexRange: BYTES,
+    t: TIME,
+    d: POSITIVE,
+    'SegmentList duration': POSITIVE,
+    'SegmentTemplate duration': POSITIVE,
+    r: /^(?:-1|0|[1-9]\d{0,8})$/,
+  }),
+);
 
 /** Attributes that are addresses of files. */
 export const FILE_ADDRESSES: ReadonlySet<string> = new Set(['media', 'initialization', 'sourceURL']);

@@ -203,11 +203,11 @@ function checkTarget({ name, attributes, start }: XmlElement, found: Report): vo
 function checkAttributes({ name, attributes, start }: XmlElement, grammar: ElementGrammar, found: Report): void {
   for (const [attribute, value] of attributes) {
     if (grammar.attributes.has(attribute)) {
-      const form = VALUES[attribute] ?? VALUES[`${name} ${attribute}`];
+      const form = VALUES.get(attribute) ?? VALUES.get(`${name} ${attribute}`);
       if (ODD_CHARACTER.test(value) || form?.test(value) === false) {
         found(start, `${attribute} of <${name}> has another value than it can have`);
       }
-      const effect = PASSED_OVER_BY_SOME[attribute];
+      const effect = PASSED_OVER_BY_SOME.get(attribute);
       if (effect !== undefined) found(start, `${attribute} of <${name}> has some players ${effect}`);
       if (name === 'Representation' && attribute === 'id' && value.includes('$')) {
         found(start, 'id of <Representation> has an identifier of templates, which some players fill');
@@ -225,28 +225,34 @@ function checkAttributes({ name, attributes, start }: XmlElement, grammar: Eleme
     if (KNOWN_ATTRIBUTES.has(attribute.toLowerCase())) found(start, `<${name}> has no ${attribute}`);
     else found(start, `${attribute} of <${name}>`, ADDRESS.test(value) ? 'unsigned' : 'unknown');
   }
-  for (const required of REQUIRED[name] ?? []) {
+  for (const required of REQUIRED.get(name) ?? []) {
     if ((attributes.get(required) ?? '') === '') found(start, `<${name}> without ${required}`);
   }
-  const reference = REFERENCES[name];
+  const reference = REFERENCES.get(name);
   if (reference?.every((each) => !attributes.has(each))) found(start, `<${name}> names nothing`);
 }
 
 /** Attributes that some players pass over, and what it has the others do. */
-const PASSED_OVER_BY_SOME: Readonly<Record<string, string>> = {
-  index: 'take what plays from an index of its own, and others not',
-  endNumber: 'end there, and others go on',
-  dependencyId: 'play it with another representation, and others alone',
-};
+const PASSED_OVER_BY_SOME: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    index: 'take what plays from an index of its own, and others not',
+    endNumber: 'end there, and others go on',
+    dependencyId: 'play it with another representation, and others alone',
+  }),
+);
 
 /** Attributes by which elements name bytes, of which they have one at least. */
-const REFERENCES: Readonly<Record<string, readonly string[]>> = {
-  Initialization: ['sourceURL', 'range'],
-  SegmentURL: ['media', 'mediaRange'],
-};
+const REFERENCES: ReadonlyMap<string, readonly string[]> = new Map(
+  Object.entries({
+    Initialization: ['sourceURL', 'range'],
+    SegmentURL: ['media', 'mediaRange'],
+  }),
+);
 
 /** Attributes that say when the periods in an element end. */
-const ENDS: Readonly<Record<string, readonly string[]>> = { MPD: ['mediaPresentationDuration'], Period: ['duration'] };
+const ENDS: ReadonlyMap<string, readonly string[]> = new Map(
+  Object.entries({ MPD: ['mediaPresentationDuration'], Period: ['duration'] }),
+);
 /** Identifiers that tell the segments of a representation apart. */
 const COUNTED = /\$(?:Number|Time)/;
 /** Attributes of SegmentTemplate with identifiers in them. */
@@ -324,7 +330,7 @@ function checkAddressing(element: XmlElement, around: Addressing, found: Report)
   const isCounted = around.isCounted || elements.some(({ attributes }) => COUNTED.test(attributes.get('media') ?? ''));
   const allTimes = new Set([...around.times, ...times]);
   const hasEnd =
-    around.hasEnd || ENDS[name]?.some((each) => attributes.has(each)) || attributes.get('type') === 'dynamic';
+    around.hasEnd || ENDS.get(name)?.some((each) => attributes.has(each)) || attributes.get('type') === 'dynamic';
   const hasCount = allTimes.has('SegmentTimeline') || (allTimes.has('duration') && hasEnd);
   if (name === 'Representation' && isCounted && !hasCount) {
     found(start, 'its segments are numbered, and nothing says how many there are');

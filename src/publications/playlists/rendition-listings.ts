@@ -57,6 +57,16 @@ export function listedParts({ init, fragments }: RenditionListing): readonly Lis
   return init === null ? fragments : [init, ...fragments];
 }
 
+/** Returns the init segment of each file that templates name beside their segments, by path. */
+export function initsOfAdjacent(playlists: readonly PlaylistDocument[]): ReadonlyMap<string, string> {
+  const representations = playlists.flatMap((playlist) => (playlist.kind === 'mpd' ? playlist.representations : []));
+  return new Map(
+    representations.flatMap(({ init, adjacent }) =>
+      init === null ? [] : adjacent.map(({ path }): [string, string] => [path, init.path]),
+    ),
+  );
+}
+
 /**
  * Returns the listings of all playlists, one per playlist and init segment. I-frame playlists come last, and count for
  * nothing where they name parts of fragments, as they mostly do.

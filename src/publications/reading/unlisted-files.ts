@@ -16,15 +16,22 @@ import { isPresented } from '../presentation/presentation.ts';
 import type { PublicationFolder } from '../publication-folder.ts';
 import type { MergedRendition } from './merge-renditions.ts';
 
+/** Paths that playlists name. */
+export interface NamedPaths {
+  readonly named: ReadonlySet<string>;
+  /** The init segments of files beside the segments of templates, by path. */
+  readonly adjacent: ReadonlyMap<string, string>;
+}
+
 /**
- * Adds the files that patterns claim and no playlist names: each fragment to the init segment that its folder and name
- * point to, in natural order.
+ * Adds the files that patterns claim and no playlist names: each fragment to the init segment of the template that it lies
+ * beside, else to the one that its folder and name point to, in natural order.
  */
 export async function addUnlistedFiles(
   listed: readonly MergedRendition[],
   folder: SourceFolder,
   matched: MatchedPaths,
-  named: ReadonlySet<string>,
+  { named, adjacent }: NamedPaths,
   signal: AbortSignal,
 ): Promise<MergedRendition[]> {
   const { inits, fragments } = await sortUnlisted(folder, matched, named, signal);
@@ -36,7 +43,11 @@ export async function addUnlistedFiles(
   const byInit = new Map(renditions.filter(({ init }) => init.range === null).map((each) => [each.init.path, each]));
   refuseBeyond('init segments', renditions.length, MAX_RENDITIONS);
   const names = new InitsByName([...byInit.keys()]);
-  for (const [initPath, paths] of Map.groupBy(fragments, (fragment) => names.initOf(fragment))) {
+  const initOf = (fragment: string): string => {
+    const init = adjacent.get(fragment);
+    return init !== undefined && byInit.has(init) ? init : names.initOf(fragment);
+  };
+  for (const [initPath, paths] of Map.groupBy(fragments, initOf)) {
     const rendition = valueAt(byInit, initPath);
     rendition.fragments = withUnlisted(rendition.fragments, paths);
   }

@@ -8,7 +8,8 @@ export function editAttributes(
   changes: Readonly<Record<string, string | null>>,
 ): TextEdit[] {
   const edits: TextEdit[] = [];
-  const missing = new Map(Object.entries(changes).filter((change): change is [string, string] => change[1] !== null));
+  const wanted = new Map(Object.entries(changes));
+  const missing = new Map([...wanted].filter((change): change is [string, string] => change[1] !== null));
   const name = /<[^\s/>]+/y;
   name.lastIndex = start;
   const nameEnd = start + (name.exec(text)?.[0].length ?? 0);
@@ -16,7 +17,7 @@ export function editAttributes(
   attribute.lastIndex = nameEnd;
   for (let match = attribute.exec(text); match !== null; match = attribute.exec(text)) {
     const [whole, attributeName = '', quoted = ''] = match;
-    const value = changes[attributeName];
+    const value = wanted.get(attributeName);
     if (value === undefined) continue;
     missing.delete(attributeName);
     const end = match.index + whole.length;

@@ -103,7 +103,7 @@ function profiled({ kind, id }: Codec, detail: string): Codec {
 }
 
 /** Bytes of sample entries before the boxes in them (ISO/IEC 14496-12 §12.1.3 and §12.2.3). */
-const ENTRY_BYTES: Readonly<Record<string, number>> = { vide: 78, soun: 28 };
+const ENTRY_BYTES: ReadonlyMap<string, number> = new Map(Object.entries({ vide: 78, soun: 28 }));
 
 /** Returns true for a track with a sample entry of encrypted samples (ISO/IEC 14496-12 §8.12). */
 export function isEncrypted(trak: Box): boolean {
@@ -117,7 +117,7 @@ function entriesOf(trak: Box): Iterable<Box> {
 /** Returns the codecs of a track by its sample entries; what is encrypted counts as what it was. */
 export function codecsOfTrack(trak: Box, handler: string): Codec[] {
   return Array.from(entriesOf(trak)).flatMap((entry) => {
-    const boxes = [...entry.children(ENTRY_BYTES[handler] ?? entry.bytes.length)];
+    const boxes = [...entry.children(ENTRY_BYTES.get(handler) ?? entry.bytes.length)];
     const original = boxes.find(({ type }) => type === 'sinf')?.descendant('frma');
     const name = original === undefined ? entry.type : new BoxFields(original).text(4);
     const esds = boxes.find(({ type }) => type === 'esds');

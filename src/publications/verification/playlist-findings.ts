@@ -147,6 +147,16 @@ export function findPlayedGaps(playlists: readonly PlaylistDocument[], index: Fo
   });
 }
 
+/** Finds playlists that servers redirected, so that players look for what these name in another folder than that which was verified. */
+export function findRedirected(
+  folder: Pick<SourceFolder, 'isElsewhere'>,
+  playlists: readonly PlaylistDocument[],
+): FoundInPlaylist[] {
+  const redirected = playlists.filter(({ path }) => folder.isElsewhere?.(path) === true);
+  const problem = 'the server redirects it to another folder, where players look for what it names';
+  return redirected.map(({ path }) => ({ playlist: path, line: 1, kind: 'ambiguous', problem, isOfFolder: true }));
+}
+
 /** Finds files that are named like playlists, and are none, and those that a variable names to players that know none. */
 export function findMisleadingNames(
   { files }: Pick<SourceFolder, 'files'>,

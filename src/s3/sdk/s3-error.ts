@@ -14,17 +14,19 @@ interface ServiceError extends Error {
 }
 
 /** S3's codes for credentials that are wrong, or no longer right. */
-const CREDENTIAL_PROBLEMS: Readonly<Record<string, string>> = {
-  InvalidAccessKeyId: 'it does not know the access key',
-  SignatureDoesNotMatch: 'the secret key does not fit the access key',
-  ExpiredToken: 'the session has expired',
-  ExpiredTokenException: 'the session has expired',
-  InvalidToken: 'the session token is wrong',
-  TokenRefreshRequired: 'the session has expired',
-  RequestTimeTooSkewed: "the service's clock differs too much",
-  CredentialsProviderError: 'the service has none, or cannot load them',
-  TokenProviderError: 'the service has none, or cannot load them',
-};
+const CREDENTIAL_PROBLEMS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    InvalidAccessKeyId: 'it does not know the access key',
+    SignatureDoesNotMatch: 'the secret key does not fit the access key',
+    ExpiredToken: 'the session has expired',
+    ExpiredTokenException: 'the session has expired',
+    InvalidToken: 'the session token is wrong',
+    TokenRefreshRequired: 'the session has expired',
+    RequestTimeTooSkewed: "the service's clock differs too much",
+    CredentialsProviderError: 'the service has none, or cannot load them',
+    TokenProviderError: 'the service has none, or cannot load them',
+  }),
+);
 
 /**
  * Translates an error of the SDK into an AppError about an address. Returns errors that concern neither S3, its credentials
@@ -32,7 +34,7 @@ const CREDENTIAL_PROBLEMS: Readonly<Record<string, string>> = {
  */
 export function s3Error(cause: unknown, address: S3Address, action: S3Action): unknown {
   if (cause instanceof AppError || !(cause instanceof Error) || cause.name === 'AbortError') return cause;
-  const problem = CREDENTIAL_PROBLEMS[codeOf(cause)];
+  const problem = CREDENTIAL_PROBLEMS.get(codeOf(cause));
   if (problem !== undefined) return new AppError('S3_CREDENTIALS_REFUSED', { problem }, { cause });
   if (isServiceError(cause)) return answeredError(cause, address, action);
   const unreachable = unreachableProblem(cause);

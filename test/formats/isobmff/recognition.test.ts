@@ -222,3 +222,8 @@ describe('a file is refused', () => {
     assert.equal(await refusalOf(isobmff, Buffer.concat([FTYP, box('moov', nested, video), MDAT])), 'accepted');
   });
 });
+
+test('a still picture is refused as one, and not as a recording that was cut off', async () => {
+  const picture = Buffer.concat([FTYP, fullBox('meta', 0, HANDLER), MDAT]);
+  await assert.rejects(isobmff.readLayout(memorySource(picture), never), /is a still picture .* "sidecar"/);
+});

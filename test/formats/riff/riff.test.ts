@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { AppError } from '#errors/app-error.ts';
+import { AppError } from '#errors/app-error.ts';
 import { riff } from '#formats/riff/riff.ts';
 import { type Chunk, chunk, FORMAT, takeApart, wav } from '../../support/media/wav-bytes.ts';
 import { embed, memorySource, refusalOf } from '../../support/memory-bytes.ts';
@@ -254,4 +254,15 @@ test('a refusal names the file, the chunk and its offset', async () => {
     });
     return true;
   });
+});
+
+test('messages about sizes name files of the kind that they are about', () => {
+  const problem = { chunkId: 'RIFF', offset: 0, sizeBytes: 0xffffffff, parent: 'file', limit: 100 };
+  for (const [name, example] of [
+    ['film.avi', /-i in\.avi -c copy out\.avi/],
+    ['sound', /-i in\.wav -c copy out\.wav/],
+  ] as const) {
+    assert.match(new AppError('RIFF_SIZE_UNKNOWN', { ...problem, name }).message, example);
+    assert.match(new AppError('RIFF_CHUNK_EXCEEDS_PARENT', { ...problem, name }).message, example);
+  }
 });

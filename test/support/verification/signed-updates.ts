@@ -5,9 +5,14 @@ import { defaultIdentity } from '../manifests/test-identity.ts';
 const CAPTURE = { create: 'http://cv.iptc.org/newscodes/digitalsourcetype/digitalCapture' };
 
 /** Has the official SDK sign a file, as new or as an update of its manifest (C2PA 2.2 §11.2.3). */
-export async function signBySdk(bytes: Uint8Array, mimeType: string, intent: 'create' | 'update'): Promise<Buffer> {
+export async function signBySdk(
+  bytes: Uint8Array,
+  mimeType: string,
+  intent: 'create' | 'update',
+  core: object = {},
+): Promise<Buffer> {
   const definition = { title: 'test', claim_generator_info: [{ name: 'test', version: '1' }] };
-  const settings = { verify: { verify_after_sign: false }, builder: { thumbnail: { enabled: false } } };
+  const settings = { core, verify: { verify_after_sign: false }, builder: { thumbnail: { enabled: false } } };
   const builder = Builder.withJson(definition as never, settings as never);
   builder.setIntent((intent === 'update' ? 'update' : CAPTURE) as never);
   const { chain, signer } = defaultIdentity;

@@ -14,7 +14,9 @@ const MAX_ATTEMPTS = 6;
 
 const DEVICE = 'AWS KMS';
 
-const FAMILIES: Readonly<Record<string, string>> = { es: 'ECDSA', ps: 'RSASSA_PSS', rs: 'RSASSA_PKCS1_V1_5' };
+const FAMILIES: ReadonlyMap<string, string> = new Map(
+  Object.entries({ es: 'ECDSA', ps: 'RSASSA_PSS', rs: 'RSASSA_PKCS1_V1_5' }),
+);
 
 /** The key cannot sign with the algorithm. */
 const KEY_PROBLEMS: ReadonlySet<string> = new Set(['InvalidKeyUsageException', 'ValidationException']);
@@ -64,7 +66,7 @@ class AwsKmsKey implements DeviceKey {
       KeyId: this.key,
       Message: hash(hashName, data, 'buffer'),
       MessageType: 'DIGEST',
-      SigningAlgorithm: `${FAMILIES[algorithm.slice(0, 2)]}_SHA_${hashName.slice(3)}` as SigningAlgorithmSpec,
+      SigningAlgorithm: `${FAMILIES.get(algorithm.slice(0, 2))}_SHA_${hashName.slice(3)}` as SigningAlgorithmSpec,
     });
     const { Signature } = await this.#explain(this.#client.send(command, { abortSignal }), abortSignal);
     const signature = Buffer.from(Signature ?? []);

@@ -51,7 +51,7 @@ class Pkcs11Key implements DeviceKey {
   sign(data: Uint8Array, algorithm: DeviceAlgorithm, signal: AbortSignal): Promise<Buffer> {
     const { mechanism, input } = signingInput(data, algorithm);
     return this.#withSession(algorithm, signal, ({ session, key, keyType }) => {
-      if (keyType !== KEY_TYPES[algorithm.slice(0, 2)]) {
+      if (keyType !== KEY_TYPES.get(algorithm.slice(0, 2))) {
         throw new AppError('SIGNER_KEY_MISMATCH', { key: this.key, device: this.device });
       }
       const { functions } = this.#module;
@@ -126,7 +126,7 @@ const CKM_RSA_PKCS_PSS = 0x0d;
 const CKM_EDDSA = 0x1057;
 /** A constant of pkcs11js. */
 const CK_PARAMS_RSA_PSS = 5;
-const KEY_TYPES: Readonly<Record<string, number>> = { es: 0x3, ps: 0x0, rs: 0x0, ed: 0x40 };
+const KEY_TYPES: ReadonlyMap<string, number> = new Map(Object.entries({ es: 0x3, ps: 0x0, rs: 0x0, ed: 0x40 }));
 const HASHES = {
   sha256: { sizeBytes: 32, mechanism: 0x250, maskGeneration: 2, withRsaPkcs: 0x40 },
   sha384: { sizeBytes: 48, mechanism: 0x260, maskGeneration: 3, withRsaPkcs: 0x41 },
@@ -155,11 +155,13 @@ const CKK_RSA = 0x0;
 const CKK_EC = 0x3;
 
 /** Object identifiers of curves in DER, as `CKA_EC_PARAMS` holds them, and their names in a JWK. */
-const CURVES: Readonly<Record<string, { readonly crv: string; readonly sizeBytes: number }>> = {
-  '06082a8648ce3d030107': { crv: 'P-256', sizeBytes: 32 },
-  '06052b81040022': { crv: 'P-384', sizeBytes: 48 },
-  '06052b81040023': { crv: 'P-521', sizeBytes: 66 },
-};
+const CURVES: ReadonlyMap<string, { readonly crv: string; readonly sizeBytes: number }> = new Map(
+  Object.entries({
+    '06082a8648ce3d030107': { crv: 'P-256', sizeBytes: 32 },
+    '06052b81040022': { crv: 'P-384', sizeBytes: 48 },
+    '06052b81040023': { crv: 'P-521', sizeBytes: 66 },
+  }),
+);
 const ED25519_SIZE_BYTES = 32;
 
 /** Reads the public key of an object. Throws errors of the module, and any where the attributes are of no such key. */
@@ -174,7 +176,7 @@ function readTokenPublicKey(module: PKCS11, session: Handle, object: Handle): Ke
   // The point stands at the end, in an OCTET STRING or bare.
   if (keyType !== CKK_EC)
     return keyOf({ kty: 'OKP', crv: 'Ed25519', x: base64url(point.subarray(-ED25519_SIZE_BYTES)) });
-  const { crv, sizeBytes } = CURVES[read(CKA_EC_PARAMS).toString('hex')] ?? { crv: 'unknown', sizeBytes: 0 };
+  const { crv, sizeBytes } = CURVES.get(read(CKA_EC_PARAMS).toString('hex')) ?? { crv: 'unknown', sizeBytes: 0 };
   const [x, y] = [point.subarray(-2 * sizeBytes, -sizeBytes), point.subarray(-sizeBytes)];
   return keyOf({ kty: 'EC', crv, x: base64url(x), y: base64url(y) });
 }

@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import * as cborg from 'cborg';
+import { itemAt } from '#errors/assert.ts';
+import { isobmff } from '#formats/formats.ts';
+import { signBytes } from '../support/judges/file-judges.ts';
+import { makeMedia } from '../support/media/make-media.ts';
+import { box, fullBox, u32 } from '../support/media/movie-bytes.ts';
+import { topBoxesOf } from '../support/publications/signed-publication.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { c2paBox } from '../support/verification/file-forgeries.ts';
+import { verdictOn } from '../support/verification/forged-files.ts';
+import { signBySdk } from '../support/verification/signed-updates.ts';
+
+// Media of a single file in blocks that are hashed one by one. Merkle boxes say which block is which, and no hash covers them.
+
+const folder = temporaryFolder();
+/** Bytes of `mdat` before the first block. */
+const HEAD_BYTES = 16;
+
+async function stateOf(bytes: Uint8Array): Promise<string> {
+  return (await verdictOn('sound.mov', { 'sound.mov': bytes }, folder)).state;
+}
+
+/** Makes sound of which players show every byte: a block elsewhere is other sound. */
+function sound(seconds: number): Buffer {
+  makeMedia(folder, [...`-f lavfi -i sine=r=48000:d=${seconds} -c:a pcm_s16le`.split(' '), 'sound.mov']);
+  return readFileSync(join(folder, 'sound.mov'));
+}
+
+function mediaOf(bytes: Buffer): Buffer[] {
+  return topBoxesOf(bytes)
+    .filter(({ type }) => type === 'mdat')
+    .map((mdat) => mdat.bytes);
+}
+
+/** Returns a file with two blocks of its first media box in the place of each other. */
+function exchanged(bytes: Buffer, first: number, second: number, blockBytes: number): Buffer {
+  const changed = Buffer.from(bytes);
+  const start = bytes.indexOf(itemAt(mediaOf(bytes), 0)) + HEAD_BYTES;
+  for (const [from, to] of [
+    [first, second],
+    [second, first],
+  ] as const) {
+    bytes.copy(changed, start + to * blockBytes, start + from * blockBytes, start + (from + 1) * blockBytes);
+  }
+  return changed;
+}
+
+const swapped = (count: number, first: number, second: number): number[] =>
+  Array.from({ length: count }, (_, index) => (index === first ? second : index === second ? first : index));
+
+test('a file without Merkle boxes is invalid with its blocks in another order, and boxes that say so', async () => {
+  const blockBytes = 1024 * 1024;
+  const bytes = await signBytes(isobmff, sound(200));
+  const count = Math.ceil((itemAt(mediaOf(bytes), 0).length - HEAD_BYTES) / blockBytes);
+  const boxes = (locations: readonly number[]) =>
+    locations.map((location) =>
+      c2paBox('merkle', cborg.encode({ uniqueId: 1, localId: 0, location }), Buffer.alloc(0)),
+    );
+  const forged = exchanged(bytes, 2, 9, blockBytes);
+  assert.equal(await stateOf(bytes), 'valid');
+  assert.equal(await stateOf(forged), 'invalid');
+  assert.equal(await stateOf(Buffer.concat([forged, ...boxes(swapped(count, 2, 9))])), 'invalid');
+  const inOrder = boxes(swapped(count, 0, 0));
+  assert.equal(await stateOf(Buffer.concat([bytes, ...inOrder])), 'valid');
+  assert.equal(await stateOf(Buffer.concat([bytes, ...inOrder.slice(1)])), 'invalid');
+});
+
+const BLOCK_KB = 64;
+
+function signInBlocks(bytes: Buffer): Promise<Buffer> {
+  return signBySdk(bytes, 'video/quicktime', 'create', { merkle_tree_chunk_size_in_kb: BLOCK_KB });
+}
+
+describe('a file of the official SDK with Merkle boxes', async () => {
+  const signed = await signInBlocks(sound(8));
+  const isMerkle = ({ bytes }: { bytes: Buffer }) => bytes.subarray(0, 64).includes('merkle\0');
+  const boxes = topBoxesOf(signed).filter(isMerkle);
+  const withBoxes = (bytes: Buffer, order: readonly number[]): Buffer => {
+    let next = 0;
+    return Buffer.concat(
+      topBoxesOf(bytes).map((each) => (isMerkle(each) ? itemAt(boxes, itemAt(order, next++)).bytes : each.bytes)),
+    );
+  };
+
+  test('is valid, with zeros behind their contents', async () => {
+    assert.equal(boxes.length, 12);
+    assert.equal(await stateOf(signed), 'valid');
+  });
+
+  test('is invalid with other bytes there', async () => {
+    const other = Buffer.from(signed);
+    const { bytes } = itemAt(boxes, 11);
+    assert.equal(bytes.at(-1), 0);
+    other.writeUInt8(1, signed.indexOf(bytes) + bytes.length - 1);
+    assert.equal(await stateOf(other), 'invalid');
+  });
+
+  test('is invalid with blocks in another order, in that of the boxes too', async () => {
+    const forged = exchanged(signed, 2, 9, BLOCK_KB * 1024);
+    assert.equal(await stateOf(forged), 'invalid');
+    assert.equal(await stateOf(withBoxes(forged, swapped(12, 2, 9))), 'invalid');
+    assert.equal(await stateOf(withBoxes(signed, swapped(12, 2, 9))), 'invalid');
+  });
+});
+
+/** Returns sound of one track in two boxes of media of one size. */
+function inTwoBoxes(): Buffer {
+  const [ftyp, ...others] = topBoxesOf(sound(8));
+  const mdat = itemAt(mediaOf(Buffer.concat(others.map(({ bytes }) => bytes))), 0).subarray(8);
+  const half = mdat.length / 2;
+  const start = (ftyp?.bytes.length ?? 0) + 8;
+  const replaced = (bytes: Buffer): Buffer => {
+    const parts: Buffer[] = [];
+    for (let at = 0; at < bytes.length; at += bytes.readUInt32BE(at)) {
+      const child = bytes.subarray(at, at + bytes.readUInt32BE(at));
+      const type = child.toString('latin1', 4, 8);
+      if (type === 'stco') parts.push(fullBox('stco', 0, u32(2, start, start + half + 8)));
+      else if (type === 'stsc') parts.push(fullBox('stsc', 0, u32(1, 1, half / 2, 1)));
+      else parts.push(/trak|mdia|minf|stbl/.test(type) ? box(type, replaced(child.subarray(8))) : child);
+    }
+    return Buffer.concat(parts);
+  };
+  const moov = others.find(({ type }) => type === 'moov')?.bytes.subarray(8) ?? Buffer.of();
+  const media = [box('mdat', mdat.subarray(0, half)), box('mdat', mdat.subarray(half))];
+  return Buffer.concat([ftyp?.bytes ?? Buffer.of(), ...media, box('moov', replaced(moov))]);
+}
+
+test('a file with two boxes of media is never valid with one in the place of the other', async () => {
+  const signed = await signInBlocks(inTwoBoxes());
+  const forged = Buffer.from(signed);
+  const [first, second] = mediaOf(signed).map((bytes) => ({ bytes, at: signed.indexOf(bytes) + HEAD_BYTES }));
+  assert(first !== undefined && second !== undefined);
+  second.bytes.copy(forged, first.at, HEAD_BYTES);
+  first.bytes.copy(forged, second.at, HEAD_BYTES);
+  // The native reader pairs boxes and trees by chance.
+  for (let count = 0; count < 12; count += 1) assert.equal(await stateOf(forged), 'invalid');
+});
