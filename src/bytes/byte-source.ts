@@ -54,6 +54,20 @@ export async function readRange(
   return target;
 }
 
+/** Returns bytes in memory as a source. */
+export function memorySource(name: string, bytes: Buffer): ByteSource {
+  return {
+    name,
+    sizeBytes: bytes.length,
+    async read(target, offset, signal) {
+      signal.throwIfAborted();
+      if (offset + target.length > bytes.length) throw new RangeError(`${name} ends before ${offset + target.length}`);
+      target.set(bytes.subarray(offset, offset + target.length));
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
 /** Source on this host, which the SDK can read, too. */
 export interface LocalSource extends ByteSource {
   readonly localPath: string;

@@ -57,4 +57,6 @@ export interface UnlistedFolder extends SourceFolder {
    * too: some refuse what they do not have. Throws where its path is not allowed in a folder.
    */
   addFile(path: string, url: URL, mayBeMissing: boolean): void;
+  /** Keeps the content of a file that was added: the server is not asked for it again. */
+  keepFile(path: string, content: Buffer): void;
 }

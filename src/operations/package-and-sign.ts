@@ -8,6 +8,7 @@ import { pathsInPlaylists } from '#publications/existing-publication.ts';
 import type { ChoicePatterns } from '#publications/find-publication.ts';
 import { growingTaskOf } from '#publications/growing-publication.ts';
 import { type MatchedPaths, matchingPaths } from '#publications/path-patterns.ts';
+import type { PublicationFolder } from '#publications/publication-folder.ts';
 import { readMatchedPublication } from '#publications/read-publication.ts';
 import type { SigningTask } from '#publications/signing-task.ts';
 import { givenOrigin } from './ingredients.ts';
@@ -32,7 +33,7 @@ import {
 
 /** One input with everything that packaging and signing it needs. */
 interface PackageInput {
-  readonly folder: SourceFolder;
+  readonly folder: PublicationFolder;
   readonly params: C2paPackageParams;
   readonly work: InputWork;
   readonly context: InputContext;

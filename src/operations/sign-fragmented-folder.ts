@@ -3,6 +3,7 @@ import type { C2paFragmentedParams } from '#contract/c2pa-requests.ts';
 import type { C2paParams } from '#contract/signing.ts';
 import type { RecordedAction } from '#provenance/manifest-request.ts';
 import type { Publication, PublicationSource } from '#publications/publication.ts';
+import { type PublicationFolder, publicationFolder } from '#publications/publication-folder.ts';
 import { readInits, readPublication } from '#publications/read-publication.ts';
 import { signPublication } from '#publications/sign-publication.ts';
 import { type SigningTask, signingTaskOf } from '#publications/signing-task.ts';
@@ -34,14 +35,14 @@ export async function signFragmentedFolder(
 ): Promise<InputOutcome> {
   const { playlist_pattern: playlist, init_pattern: init, frag_pattern: frag } = work.params as C2paFragmentedParams;
   const opening = { ...context, playlistPattern: playlist };
-  const folder = await services.inputs.openFolder(work.input, work.inputIndex, opening);
+  const folder = publicationFolder(await services.inputs.openFolder(work.input, work.inputIndex, opening));
   const publication = await readPublication(folder, { playlist, init, frag }, context.signal);
   return await signReadPublication(folder, publication, work, context, services);
 }
 
 /** Signs a publication that was read from a folder, with the ingredients that its request gives it. */
 export async function signReadPublication(
-  folder: SourceFolder,
+  folder: PublicationFolder,
   publication: Publication,
   work: InputWork,
   context: InputContext,

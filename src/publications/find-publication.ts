@@ -30,6 +30,7 @@ import {
 import { areWholeFragments } from './playlists/rendition-listings.ts';
 import { childrenOf } from './playlists/xml-element.ts';
 import type { PublicationPatterns } from './publication.ts';
+import type { PublicationFolder } from './publication-folder.ts';
 import { refusal } from './refuse-unjoinable.ts';
 
 /**
@@ -41,7 +42,7 @@ import { refusal } from './refuse-unjoinable.ts';
  * cannot be read or joined.
  */
 export async function findPublication(
-  folder: SourceFolder,
+  folder: PublicationFolder,
   patterns: ChoicePatterns,
   signal: AbortSignal,
 ): Promise<ExistingPublication | null> {
@@ -82,7 +83,7 @@ function noneChosen({ init, frag }: ChoicePatterns, renditions: readonly Existin
 
 /** Returns the playlists that a pattern finds; without one, those of the folder that are about media. */
 export async function playlistsIn(
-  folder: SourceFolder,
+  folder: PublicationFolder,
   index: FolderIndex,
   pattern: string | null,
   signal: AbortSignal,

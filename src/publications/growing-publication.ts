@@ -8,7 +8,8 @@ import type { Warning } from '#errors/warning.ts';
 import type { InitLayout } from './fragments/init-layout.ts';
 import { PATHS_OF_FILES } from './fragments/signed-part.ts';
 import type { MediaPart, Rendition } from './media-part.ts';
-import type { Publication, PublicationPatterns } from './publication.ts';
+import type { Publication, PublicationPatterns, ReadPublication } from './publication.ts';
+import { publicationFolder } from './publication-folder.ts';
 import { readInits, readPublication } from './read-publication.ts';
 import type { MapPlan, OpenMap } from './signing/merkle-maps.ts';
 import { type SignedFragments, signFragments, trackIdsOf } from './signing/sign-rendition.ts';
@@ -69,8 +70,9 @@ async function signWhileGrowing(
     const warnings = await make(signal, (path) => {
       if (path.endsWith('.m4s')) growing.get(posix.dirname(path))?.add({ path, range: null });
     });
-    const publication = await readPublication(folder, patterns, signal);
-    return { ...(await signRest(publication, growing, signing)), warnings };
+    const read = publicationFolder(folder);
+    const publication = await readPublication(read, patterns, signal);
+    return { ...(await signRest(publication, growing, { ...signing, folder: read })), warnings };
   } catch (error) {
     stop.abort(error);
     throw error;
@@ -84,7 +86,7 @@ async function signWhileGrowing(
 async function signRest(
   publication: Publication,
   growing: ReadonlyMap<string, GrowingRendition>,
-  signing: FragmentsContext,
+  signing: FragmentsContext & Pick<ReadPublication, 'folder'>,
 ): Promise<Omit<WrittenPublication, 'warnings'>> {
   const { folder, signal } = signing;
   const { renditions } = publication;

@@ -1,8 +1,8 @@
-import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { Warning } from '#errors/warning.ts';
 import type { InitLayout } from './fragments/init-layout.ts';
 import type { Rendition } from './media-part.ts';
 import type { PlaylistDocument } from './playlists/playlist-document.ts';
+import type { PublicationFolder } from './publication-folder.ts';
 
 export type { HlsMedia } from './playlists/playlist-document.ts';
 
@@ -26,7 +26,7 @@ export interface PublicationPatterns {
 
 /** A publication that was read, with the layouts of its init segments in the order of its renditions. */
 export interface ReadPublication {
-  readonly folder: SourceFolder;
+  readonly folder: PublicationFolder;
   readonly publication: Publication;
   readonly inits: readonly InitLayout[];
 }

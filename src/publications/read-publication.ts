@@ -31,6 +31,7 @@ import {
 } from './playlists/rendition-listings.ts';
 import { isPresented } from './presentation/presentation.ts';
 import type { Publication, PublicationPatterns } from './publication.ts';
+import { type PublicationFolder, publicationFolder } from './publication-folder.ts';
 import { checkRanges, type MergedRendition, mergeListings } from './reading/merge-renditions.ts';
 import { addUnlistedFiles, readUnlistedPlaylists } from './reading/unlisted-files.ts';
 
@@ -43,7 +44,7 @@ import { addUnlistedFiles, readUnlistedPlaylists } from './reading/unlisted-file
  * Throws `PATTERN_INVALID` or `PATTERN_NO_MATCH` for a pattern, and what `readMatchedPublication` throws.
  */
 export async function readPublication(
-  folder: SourceFolder,
+  folder: PublicationFolder,
   patterns: PublicationPatterns,
   signal: AbortSignal,
 ): Promise<Publication> {
@@ -61,7 +62,7 @@ export async function readPublication(
  * have, that overlap, or that playlists order differently.
  */
 export async function readMatchedPublication(
-  folder: SourceFolder,
+  folder: PublicationFolder,
   matched: MatchedPaths,
   signal: AbortSignal,
 ): Promise<Publication> {
@@ -133,7 +134,7 @@ function refuseAmbiguous(playlists: readonly PlaylistDocument[], index: FolderIn
  * service reads. Throws `PLAYLIST_…` for one that cannot be read; no player takes a file for one that does not begin as one.
  */
 async function refuseAmbiguousCarried(
-  folder: SourceFolder,
+  folder: PublicationFolder,
   paths: readonly string[],
   signal: AbortSignal,
 ): Promise<Warning[]> {
@@ -235,12 +236,14 @@ const ELSEWHERE: ReadonlySet<string> = new Set(['PLAYLIST_LEAVES_FOLDER', 'PLAYL
 
 /**
  * Reports to a folder that cannot be listed the files that the playlist at `entryPath` refers to, and those that
- * the playlists among them refer to. A reference that leads out of the folder is an error, as it is where the
- * folder is read.
+ * the playlists among them refer to, and the playlists that were read. A reference that leads out of the folder is an
+ * error, as it is where the folder is read.
  */
 export async function crawlPlaylists(folder: UnlistedFolder, entryPath: string, signal: AbortSignal): Promise<void> {
   const index = new FolderIndex(folder);
-  const playlists = await readPlaylists(folder, index, [entryPath], signal);
+  const read = publicationFolder(folder);
+  const playlists = await readPlaylists(read, index, [entryPath], signal);
+  for (const { path } of playlists) folder.keepFile(path, await read.readPlaylist(path, signal));
   listingsOf(playlists, index);
   for (const playlist of playlists) if (playlist.kind !== 'mpd') noteOthers(playlist, index);
 }

@@ -6,6 +6,7 @@ import { refuseCostlyChain } from '#provenance/chain-limits.ts';
 import type { FragmentReader, FragmentReading } from '#provenance/official-reader.ts';
 import { type MediaPart, readPart } from './media-part.ts';
 import { MAX_RENDITIONS, refuseBeyond } from './playlists/limits.ts';
+import type { PublicationFolder } from './publication-folder.ts';
 import { STAND_IN, verdictOf, withMatch } from './verification/binding-results.ts';
 import type { ReadInit } from './verification/choices.ts';
 import { type Entry, type ListedRendition, readListedPublication } from './verification/listed-renditions.ts';
@@ -62,7 +63,7 @@ export interface VerifiedPublication extends VerifiedListing {
  * the folder holds no publication that can be read, and `MANIFEST_TOO_COMPLEX`, `PUBLICATION_TOO_LARGE`.
  */
 export async function verifyPublication(
-  folder: SourceFolder,
+  folder: PublicationFolder,
   context: PublicationVerificationContext,
 ): Promise<VerifiedPublication> {
   const { signal } = context;

@@ -1,9 +1,9 @@
-import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { PlaylistPosition } from '#errors/entry.ts';
 import { describePart, partKey, type Rendition } from './media-part.ts';
 import { isMalformed } from './presentation/hash-playlists.ts';
 import { readPresentation } from './presentation/stored-presentation.ts';
 import type { VerifiedPresentation } from './presentation/verify-presentation.ts';
+import type { PublicationFolder } from './publication-folder.ts';
 import {
   type ListedPublication,
   type ListedRendition,
@@ -33,7 +33,7 @@ interface PlayedOtherwise extends PlaylistPosition {
 
 /** A source whose parts were verified, each rendition with what was read of it. */
 interface VerifiedSource {
-  readonly folder: SourceFolder;
+  readonly folder: PublicationFolder;
   readonly verification: PartsVerification;
   readonly verdict: PublicationVerdict;
   readonly read: readonly (readonly [Rendition, ReadRendition])[];

@@ -15,6 +15,7 @@ import { type FileServer, LISTING_SERVERS } from '../support/servers/file-server
 import { sendFile, serve } from '../support/servers/http-server.ts';
 import { startNginx } from '../support/servers/nginx.ts';
 import { clientFor, newClient, newScratch, scratchFor } from './http-client-for-tests.ts';
+import { speak } from './speaking-server.ts';
 
 const never = new AbortController().signal;
 const roomy: FolderLimits = { maxFiles: 1000, maxBytes: 1024 ** 3, maxDepth: 3 };
@@ -302,6 +303,24 @@ async function openServed(
     },
   };
 }
+
+test('a playlist that is longer than the server says is refused, and so is one that is larger than any file may be', async (t) => {
+  const playlist = '#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-ENDLIST\n';
+  for (const [reason, excess, maxBytes] of [
+    ['HTTP_ANSWER_INVALID', '#more', 1000],
+    ['HTTP_TOO_LARGE', '', 10],
+  ] as const) {
+    const port = await speak(t, (socket) =>
+      socket.once('data', () => {
+        socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${playlist.length}\r\n\r\n${playlist}${excess}`);
+      }),
+    );
+    const url = `http://127.0.0.1:${port}/a.m3u8`;
+    const opener = httpFolderOpener(clientFor(t, { maxBytes }), roomy, crawlPlaylists);
+    const context = { signal: never, scratch: (await scratchFor(t)).scratch };
+    await assert.rejects(opener({ type: 'remote_folder_url', url }, 0, context), { reason });
+  }
+});
 
 interface Wishes {
   readonly playlistPattern?: string;

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { SourceFolder } from '#bytes/source-folder.ts';
 import { findPublication, NO_PATTERNS } from '#publications/find-publication.ts';
 import { readPublication } from '#publications/read-publication.ts';
 import { folderOf } from '../support/publications/make-folder.ts';
@@ -129,11 +128,7 @@ function patterns(playlist = 'pub/v/*.m3u8') {
 
 async function carriedOf(files: Readonly<Record<string, string>>, playlist?: string, links: readonly string[] = []) {
   const made = folderOf(files);
-  const folder: SourceFolder = {
-    ...made,
-    files: made.files.map((file) => ({ ...file, isLink: links.includes(file.path) })),
-    open: (path, signal) => made.open(path, signal),
-  };
+  const folder = { ...made, files: made.files.map((file) => ({ ...file, isLink: links.includes(file.path) })) };
   const { otherPaths, warnings } = await readPublication(folder, patterns(playlist), never);
   const left = warnings.flatMap(({ reason, details }) =>
     reason === 'FILES_NOT_CARRIED' ? (details as { names: string[] }).names : [],

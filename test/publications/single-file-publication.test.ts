@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
-import type { SourceFolder } from '#bytes/source-folder.ts';
 import { c2paUuidBox } from '#formats/isobmff-boxes.ts';
 import { openLocalFile } from '#inputs/local/local-file.ts';
 import { describeParent } from '#operations/ingredients.ts';
 import { createFragmentReader } from '#provenance/official-reader.ts';
 import { NO_TRUST_LISTS } from '#provenance/trust-lists.ts';
 import type { InitLayout } from '#publications/fragments/init-layout.ts';
+import { publicationFolder } from '#publications/publication-folder.ts';
 import { verifyAsIngredient } from '#publications/verify-as-ingredient.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -32,7 +32,7 @@ async function ingredientOf(t: TestContext, { pinned }: { readonly pinned: boole
   utimesSync(path, 1_700_000_000, 1_700_000_000);
   const scratch = new ScratchSpace({ dir, dataDir: dir }, { jobId: `job-${pinned}`, inputIndex: 0, attempt: 1 });
   t.after(() => scratch.remove());
-  const folder: SourceFolder = {
+  const folder = publicationFolder({
     name: 'film',
     files: [{ path: 'film.mp4', sizeBytes: genuine.length }],
     async open() {
@@ -41,7 +41,7 @@ async function ingredientOf(t: TestContext, { pinned }: { readonly pinned: boole
       const read: typeof opened.read = (target, offset, stop) => opened.read(target, offset, stop);
       return pinned ? opened : { ...shared, read, pin: () => Promise.resolve(false), close: () => opened.close() };
     },
-  };
+  });
   const inits = [{ manifest: { offset: 0, length: initLength } } as InitLayout];
   const read = { folder, publication: { renditions: [{ init, fragments: [fragment] }] }, inits };
   const context = {

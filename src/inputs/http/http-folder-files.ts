@@ -1,5 +1,5 @@
 import { basename, posix } from 'node:path';
-import type { ByteSource } from '#bytes/byte-source.ts';
+import { type ByteSource, memorySource } from '#bytes/byte-source.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { SourceFolder, UnlistedFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
@@ -31,6 +31,8 @@ interface FoundFile {
   /** Null where the size is not known yet. */
   version: HttpVersion | null;
   mayBeMissing: boolean;
+  /** Present where it was read while the folder was found. */
+  content?: Buffer;
 }
 
 /** Collects the files of an HTTP folder, within its limits, and makes it a folder. */
@@ -60,6 +62,19 @@ export class HttpFolderFiles {
     if (this.#files.size >= maxFiles) throw this.tooLarge('files', maxFiles);
     const version = sizeBytes === null ? null : { sizeBytes, etag: null, lastModified: null };
     this.#files.set(path, { url, version, mayBeMissing });
+  }
+
+  /**
+   * Keeps the content of a file that was taken: one answer of the server for it is enough. `from` is where that came from, if
+   * `open` did not read it. Throws `HTTP_TOO_LARGE`.
+   */
+  keep(path: string, content: Buffer, from?: URL): void {
+    const file = this.#files.get(path);
+    if (file === undefined) return;
+    this.#context.client.requireSize(file.url, content.length);
+    if (from !== undefined) this.#noteRead(path, file, from);
+    file.content = content;
+    file.version = { sizeBytes: content.length, etag: null, lastModified: null };
   }
 
   /**
@@ -101,6 +116,7 @@ export class HttpFolderFiles {
       files: [],
       baseUrl: baseUrl.href,
       addFile: (path, url, mayBeMissing) => this.add(path, url, null, mayBeMissing),
+      keepFile: (path, content) => this.keep(path, content),
       open: this.#open,
     };
   }
@@ -123,15 +139,16 @@ export class HttpFolderFiles {
     if (file === undefined) throw new AppError('SOURCE_NOT_FOUND', { path });
     const { client, name, scratch } = this.#context;
     const nameOf = (): string => safeName(basename(path)) || name;
+    if (file.content !== undefined) return memorySource(nameOf(), file.content);
     const listed = file.version === null ? {} : { listed: file.version };
-    const onAnswer = (from: URL): void => this.#noteRead(path, from.href === file.url.href ? null : from);
+    const onAnswer = (from: URL): void => this.#noteRead(path, file, from);
     return await openHttpFile(client, { url: file.url, nameOf, ...listed, onAnswer, signal, scratch });
   };
 
-  /** Notes where a file was read from; null where that is its address. */
-  #noteRead(path: string, redirected: URL | null): void {
+  /** Notes where a file was read from. */
+  #noteRead(path: string, { url }: FoundFile, answered: URL): void {
     const own = decoded(this.#addressOf(path));
-    const from = redirected === null ? own : decoded(redirected);
+    const from = answered.href === url.href ? own : decoded(answered);
     const root = from.endsWith(`/${path}`) ? from.slice(0, -path.length) : from;
     this.#root = this.#root === undefined || this.#root === root ? root : null;
     if (posix.dirname(from) !== posix.dirname(own)) this.#elsewhere.add(path);

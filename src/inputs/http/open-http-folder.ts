@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { SourceFolder, UnlistedFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -8,6 +9,7 @@ import type { HttpClient } from './http-client.ts';
 import { requestError, shownAddress } from './http-errors.ts';
 import { HttpFolderFiles } from './http-folder-files.ts';
 import { mediaTypeOf } from './http-headers.ts';
+import { tooLong } from './ranged-source.ts';
 import { readBody } from './response-body.ts';
 
 /** Limits a playlist, and the page that lists a directory; 100,000 files fit in. */
@@ -48,9 +50,9 @@ export function httpFolderOpener(
   };
 }
 
-/** A response as text. */
+/** A response that was read completely. */
 interface Page {
-  readonly text: string;
+  readonly bytes: Buffer;
   readonly mediaType: string | undefined;
   /** The address after all redirects. */
   readonly url: URL;
@@ -107,8 +109,8 @@ class FolderOpening {
   }
 
   async #openPage(page: Page, url: URL): Promise<SourceFolder> {
-    if (PLAYLIST_BEGINNING.test(page.text.slice(0, 4096))) return await this.#crawlFrom(page, url, '');
-    const entries = readDirectoryIndex(page.text, page.mediaType, page.url);
+    if (PLAYLIST_BEGINNING.test(page.bytes.toString('utf8', 0, 4096))) return await this.#crawlFrom(page, url, '');
+    const entries = readDirectoryIndex(page.bytes.toString(), page.mediaType, page.url);
     if (entries === null) throw notListed(url);
     const baseUrl = urlInside(page.url, '');
     baseUrl.search = '';
@@ -130,6 +132,7 @@ class FolderOpening {
     // Redirected or not, the playlist is called what it was asked for by: patterns are meant for that.
     const entryPath = depth > 0 ? path : nameOfUrl(url.href) || 'playlist';
     files.add(entryPath, url, null);
+    files.keep(entryPath, page.bytes, page.url);
     await crawl(files.unlisted(), entryPath, context.signal);
     return await files.folder(null, context.signal);
   }
@@ -144,8 +147,8 @@ class FolderOpening {
     for (let depth = 1; level.length > 0; depth += 1) {
       if (depth > maxDepth) throw files.tooLarge('levels of folders', maxDepth);
       const below = await mapConcurrent(level, MAX_CONCURRENT_LISTINGS, async (directory) => {
-        const { text, mediaType, url } = await this.#page(directory.url);
-        const inside = url.href.startsWith(baseUrl.href) ? readDirectoryIndex(text, mediaType, url) : null;
+        const { bytes, mediaType, url } = await this.#page(directory.url);
+        const inside = url.href.startsWith(baseUrl.href) ? readDirectoryIndex(bytes.toString(), mediaType, url) : null;
         if (inside === null) throw new AppError('FOLDER_NOT_LISTED', { path: shownAddress(directory.url) });
         return this.#take(files, directory, inside, search);
       });
@@ -179,12 +182,17 @@ class FolderOpening {
   async #page(url: URL): Promise<Page> {
     const { client, context } = this.#request;
     const { signal } = context;
+    const { excessCount } = client;
     const { body, headers, url: from } = await client.get(url, PAGE_HEADERS, signal);
     try {
       const bytes = await readBody(body, MAX_PAGE_BYTES);
       if (bytes === null)
         throw new AppError('HTTP_TOO_LARGE', { address: shownAddress(url), limitBytes: MAX_PAGE_BYTES });
-      return { text: bytes.toString('utf8'), mediaType: mediaTypeOf(headers), url: from };
+      // Bytes beyond the end of the response show two turns of the event loop later.
+      await nextTurn();
+      await nextTurn();
+      if (client.excessCount !== excessCount) throw tooLong(url);
+      return { bytes, mediaType: mediaTypeOf(headers), url: from };
     } catch (error) {
       signal.throwIfAborted();
       throw requestError(error, url, client.options.idleTimeoutMs);

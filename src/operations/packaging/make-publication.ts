@@ -17,6 +17,7 @@ import { type ChoicePatterns, findPublication } from '#publications/find-publica
 import { JoinedFolder } from '#publications/joined-folder.ts';
 import { matchingPaths } from '#publications/path-patterns.ts';
 import type { HlsMedia } from '#publications/publication.ts';
+import { type PublicationFolder, publicationFolder } from '#publications/publication-folder.ts';
 import { readPublication } from '#publications/read-publication.ts';
 import { refuseUnjoinable } from '#publications/refuse-unjoinable.ts';
 import { refuseWarnings } from '../refuse-warnings.ts';
@@ -85,22 +86,22 @@ export function contextInScratch<Context extends Omit<MakingContext, 'diskFull'>
 }
 
 /**
- * Returns a folder with only those files that the request includes. Throws `PATTERN_NO_MATCH` where a pattern matches
+ * Returns the folder with only those files that the request includes. Throws `PATTERN_NO_MATCH` where a pattern matches
  * none, and `PATTERN_INVALID`.
  */
-export function includedFiles(folder: SourceFolder, { include }: Pick<PackageParams, 'include'>): SourceFolder {
-  if (include === undefined) return folder;
+export function includedFiles(folder: SourceFolder, { include }: Pick<PackageParams, 'include'>): PublicationFolder {
+  if (include === undefined) return publicationFolder(folder);
   const paths = folder.files.map(({ path }) => path);
   const included = new Set(
     include.flatMap((pattern, index) => [...matchingPaths(paths, pattern, `params.include[${index}]`)]),
   );
   const { name, files, baseUrl } = folder;
-  return {
+  return publicationFolder({
     name,
     files: files.filter(({ path }) => included.has(path)),
     ...(baseUrl !== undefined && { baseUrl }),
     open: (path, signal) => folder.open(path, signal),
-  };
+  });
 }
 
 /**
@@ -108,7 +109,7 @@ export function includedFiles(folder: SourceFolder, { include }: Pick<PackagePar
  * not choose are detected. Throws the errors of `planPackaging`, and `PACKAGING_WARNED` for a strict request.
  */
 export async function planPublication(
-  folder: SourceFolder,
+  folder: PublicationFolder,
   params: PackageParams,
   patterns: ChoicePatterns,
   signal: AbortSignal,
@@ -223,7 +224,7 @@ const PATTERNS = { playlist: '*.{m3u8,mpd}', init: 'init.mp4', frag: '*.m4s' };
  */
 async function checkPackaged(plan: PackagingPlan, folder: SourceFolder, signal: AbortSignal): Promise<Warning[]> {
   for (const stream of plan.streams) checkPresent(stream, folder);
-  const { playlists } = await readPublication(folder, PATTERNS, signal);
+  const { playlists } = await readPublication(publicationFolder(folder), PATTERNS, signal);
   const starts = plan.streams.map((stream) => {
     const playlist = playlists.find(({ path }) => path === `${stream.folder}/index.m3u8`);
     if (playlist?.kind !== 'hls-media') throw invalid(`${stream.folder}/index.m3u8`, 'it is missing');

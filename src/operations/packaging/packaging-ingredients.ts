@@ -12,6 +12,7 @@ import type { IngredientSource, RecordedAction } from '#provenance/manifest-requ
 import type { ExistingPublication, ExistingRendition } from '#publications/existing-publication.ts';
 import { isOtherContainer } from '#publications/find-publication.ts';
 import { joinedName } from '#publications/joined-folder.ts';
+import { type PublicationFolder, publicationFolder } from '#publications/publication-folder.ts';
 import { readInits } from '#publications/read-publication.ts';
 import type { VerificationContext } from '#publications/verify-as-ingredient.ts';
 import { describeIngredient, type UnassignedIngredient } from '../describe-ingredient.ts';
@@ -162,7 +163,7 @@ async function sourceIngredient(
  * this host that the packager reads.
  */
 export async function existingOrigin(
-  folder: SourceFolder,
+  folder: PublicationFolder,
   existing: ExistingPublication,
   task: PackagingTask,
   sources: LocalCopies,
@@ -181,7 +182,7 @@ export async function existingOrigin(
   const isSigned = inits.some(({ manifest }) => manifest !== null);
   const packaged = new Set(task.plan.streams.map(({ file }) => file));
   const copied = carriers.filter((rendition) => packaged.has(joinedName(rendition)));
-  const read = isSigned ? new CopiedParts(folder, copied, sources) : folder;
+  const read = isSigned ? publicationFolder(new CopiedParts(folder, copied, sources)) : folder;
   const publication = { folder: read, publication: { renditions }, inits };
   const { ingredients } = await publicationOrigin(publication, given, context);
   const { origin, isSourceOpened } = ingredients.roles;

@@ -8,6 +8,7 @@ import type { ReadableAsset } from '#provenance/reader-threads.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { Finding, ManifestReport } from '#provenance/validation-report.ts';
 import { MAX_READ_PART_BYTES, readPart } from '#publications/media-part.ts';
+import { publicationFolder } from '#publications/publication-folder.ts';
 import { type VerifiedPublication, verifyPublication } from '#publications/verify-publication.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '../operation.ts';
 import {
@@ -31,7 +32,7 @@ export async function verifyFolder(
   context: InputContext,
   services: OperationServices,
 ): Promise<VerificationOutcome> {
-  const folder = await services.inputs.openFolder(work.input, work.inputIndex, context);
+  const folder = publicationFolder(await services.inputs.openFolder(work.input, work.inputIndex, context));
   context.reached('resolved');
   const params = (work.params ?? {}) as VerifyParams;
   const { depth = 'sample', entries = null, presentation = 'as_signed' } = params;

@@ -4,6 +4,11 @@ import { AppError } from '#errors/app-error.ts';
 
 /** Size of one playlist or MPD in bytes. */
 export const MAX_PLAYLIST_BYTES = 32 * 1024 * 1024;
+/**
+ * Bytes of all playlists that one operation reads, and keeps in memory; 400,000 fragments take about 100 MB. They are there twice
+ * where a folder over HTTP is found by its playlists.
+ */
+export const MAX_PLAYLISTS_BYTES = 256 * 1024 * 1024;
 /** Size of a file of text in bytes; subtitles of a film have some hundred kilobytes. A larger one counts as media. */
 export const MAX_TEXT_BYTES = 4 * 1024 * 1024;
 /** Lines of one playlist or MPD; 100,000 are legitimate. A parsed line of HLS takes about a kilobyte of memory. */
@@ -45,4 +50,9 @@ export const PATHS_PER_ADDRESS = 100;
 /** Refuses a publication that passes one of its bounds. Throws `PUBLICATION_TOO_LARGE`. */
 export function refuseBeyond(what: string, count: number, limit: number): void {
   if (count > limit) throw new AppError('PUBLICATION_TOO_LARGE', { what, count, limit });
+}
+
+/** Refuses a playlist that passes one of its bounds. Throws `PLAYLIST_TOO_LARGE`. */
+export function refuseLarger(playlist: string, what: string, count: number, limit: number): void {
+  if (count > limit) throw new AppError('PLAYLIST_TOO_LARGE', { playlist, what, count, limit });
 }

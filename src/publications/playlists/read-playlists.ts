@@ -1,16 +1,16 @@
-import { readRange } from '#bytes/byte-source.ts';
-import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
+import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
+import type { PublicationFolder } from '../publication-folder.ts';
 import type { FolderIndex } from './folder-index.ts';
 import { parseHlsPlaylist, referencesOf } from './hls-playlist.ts';
 import {
   MAX_LISTED_FRAGMENTS,
-  MAX_PLAYLIST_BYTES,
   MAX_PLAYLIST_LINE_LENGTH,
   MAX_PLAYLIST_LINES,
   MAX_PLAYLISTS,
   MAX_REPRESENTATIONS,
   refuseBeyond,
+  refuseLarger,
 } from './limits.ts';
 import { checkMpdGrammar } from './mpd-grammar.ts';
 import { addressByIndex, addressByList } from './mpd-segment-list.ts';
@@ -26,7 +26,7 @@ import { childOf, childrenOf, findElement, LineIndex, parseXml, type XmlElement 
  * `PUBLICATION_TOO_LARGE`, and `PLAYLIST_…` for one that cannot be read.
  */
 export async function readPlaylists(
-  folder: SourceFolder,
+  folder: PublicationFolder,
   index: FolderIndex,
   entryPaths: Iterable<string>,
   signal: AbortSignal,
@@ -133,14 +133,11 @@ export function isOpen(playlist: PlaylistDocument): boolean {
 
 /** Reads a playlist or MPD as text, UTF-8 as both specifications ask, within the bounds on bytes and lines. */
 export async function readPlaylistText(
-  folder: Pick<SourceFolder, 'open'>,
+  folder: Pick<PublicationFolder, 'readPlaylist'>,
   path: string,
   signal: AbortSignal,
 ): Promise<string> {
-  return await withSource(folder, { path }, signal, async (source) => {
-    refuseLarger(path, 'bytes', source.sizeBytes, MAX_PLAYLIST_BYTES);
-    return checkedText(path, await readRange(source, 0, source.sizeBytes, signal));
-  });
+  return checkedText(path, await folder.readPlaylist(path, signal));
 }
 
 function checkedText(path: string, bytes: Uint8Array): string {
@@ -165,10 +162,6 @@ function decode(path: string, bytes: Uint8Array): string {
   } catch (cause) {
     throw new AppError('PLAYLIST_MALFORMED', { playlist: path, line: 1, problem: 'it is not UTF-8 text' }, { cause });
   }
-}
-
-function refuseLarger(playlist: string, what: string, count: number, limit: number): void {
-  if (count > limit) throw new AppError('PLAYLIST_TOO_LARGE', { playlist, what, count, limit });
 }
 
 /** Returns true for the text of a playlist or MPD, by how it begins. */

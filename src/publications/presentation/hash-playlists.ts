@@ -5,6 +5,7 @@ import { FolderIndex } from '../playlists/folder-index.ts';
 import { filesNamedBy } from '../playlists/other-files.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { parsePlaylist, readPlaylistText } from '../playlists/read-playlists.ts';
+import type { PublicationFolder } from '../publication-folder.ts';
 import {
   type BoundFragment,
   type BoundInit,
@@ -83,7 +84,11 @@ async function namedFiles(
 }
 
 /** Returns the text of a playlist; null where it cannot be read as one. */
-export function textOf(folder: Pick<SourceFolder, 'open'>, path: string, signal: AbortSignal): Promise<string | null> {
+export function textOf(
+  folder: Pick<PublicationFolder, 'readPlaylist'>,
+  path: string,
+  signal: AbortSignal,
+): Promise<string | null> {
   return unlessMalformed(readPlaylistText(folder, path, signal));
 }
 

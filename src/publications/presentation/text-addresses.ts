@@ -10,22 +10,18 @@ const ADDRESS = /[\s:](?:backgroundImage|src|href)\s*=\s*(?:"([^"]*)"|'([^']*)')
 /** An address of something in the text itself or in its fragment (ISO/IEC 14496-30 §5.6), or none. */
 const IS_INSIDE = /^(?:#|data:|urn:mpeg:14496-30:subs:|$)/i;
 
-/** Returns the addresses outside itself that subtitles in XML name, each once; none for any other file. Looks at the first 4 MiB. */
-export async function addressesIn(source: ByteSource, signal: AbortSignal): Promise<readonly string[]> {
-  const text = await startOf(source, signal);
-  return XML_BEGINNING.test(text) ? addressesNamedBy(text) : [];
+/** Reads the bytes of a file that addresses are looked for in: the first 4 MiB. */
+export function readStart(source: ByteSource, signal: AbortSignal): Promise<Buffer> {
+  return readRange(source, 0, Math.min(source.sizeBytes, MAX_TEXT_BYTES), signal);
+}
+
+/** Returns the addresses outside itself that subtitles in XML name, each once; none for any other file. */
+export function addressesIn(start: Buffer): readonly string[] {
+  return XML_BEGINNING.test(start.toString()) ? addressesInFragment(start) : [];
 }
 
 /** Does the same for a fragment of subtitles in XML (`stpp`), which has boxes before them. */
-export async function addressesInFragment(source: ByteSource, signal: AbortSignal): Promise<readonly string[]> {
-  return addressesNamedBy(await startOf(source, signal));
-}
-
-async function startOf(source: ByteSource, signal: AbortSignal): Promise<string> {
-  return (await readRange(source, 0, Math.min(source.sizeBytes, MAX_TEXT_BYTES), signal)).toString('utf8');
-}
-
-function addressesNamedBy(text: string): readonly string[] {
-  const found = Array.from(text.matchAll(ADDRESS), ([, first, second]) => (first ?? second ?? '').trim());
+export function addressesInFragment(start: Buffer): readonly string[] {
+  const found = Array.from(start.toString().matchAll(ADDRESS), ([, first, second]) => (first ?? second ?? '').trim());
   return [...new Set(found)].filter((address) => !IS_INSIDE.test(address));
 }

@@ -7,6 +7,7 @@ import { partKey } from '../media-part.ts';
 import { isHidden } from '../playlists/file-names.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { foldersIn } from '../playlists/served-names.ts';
+import type { PublicationFolder } from '../publication-folder.ts';
 import type { Entry, ListedPublication } from '../verification/listed-renditions.ts';
 import type { VerifiedManifest } from '../verification/publication-verdict.ts';
 import { positionIn } from '../verification/verify-parts.ts';
@@ -20,7 +21,7 @@ import {
 import { type BoundPart, hashNamedFiles, type PlaylistText, textOf } from './hash-playlists.ts';
 import { type HashedFile, isPresented } from './presentation.ts';
 import { type PresentationReading, readPresentation, type UnreadPresentation } from './stored-presentation.ts';
-import { addressesIn, addressesInFragment } from './text-addresses.ts';
+import { addressesIn, addressesInFragment, readStart } from './text-addresses.ts';
 
 /** Playlists that no manifest signs, or those of one that were compared with what it signs. */
 export interface VerifiedPresentation {
@@ -54,7 +55,7 @@ interface PresentingManifest {
 
 /** The playlists of a folder that are verified, by the entries that lead to them. */
 interface PresentedPlaylists extends Pick<ListedPublication, 'playlists' | 'names' | 'entries'> {
-  readonly folder: SourceFolder;
+  readonly folder: PublicationFolder;
   /** True where the entries were chosen; else all playlists of the folder are compared. */
   readonly areChosen: boolean;
   /** True where every part that is there is as it was signed; else the positions of fragments are not compared. */
@@ -236,13 +237,13 @@ type ReadFile = HashedFile & Pick<NamingText, 'addresses'>;
 
 /** Hashes files of a folder, each once. */
 class FileHashes {
-  readonly #folder: SourceFolder;
+  readonly #folder: PublicationFolder;
   readonly #playlists: ReadonlyMap<string, PlaylistDocument>;
   readonly #paths: ReadonlySet<string>;
   readonly #signal: AbortSignal;
   readonly #hashes = new Map<string, Promise<ReadFile>>();
 
-  constructor(folder: SourceFolder, playlists: ReadonlyMap<string, PlaylistDocument>, signal: AbortSignal) {
+  constructor(folder: PublicationFolder, playlists: ReadonlyMap<string, PlaylistDocument>, signal: AbortSignal) {
     this.#folder = folder;
     this.#playlists = playlists;
     this.#paths = new Set(folder.files.map(({ path }) => path));
@@ -253,10 +254,11 @@ class FileHashes {
   async playlistsAt(paths: readonly string[]): Promise<PlaylistText[]> {
     const playlists: PlaylistText[] = [];
     for (const path of paths) {
+      if (!this.#paths.has(path)) continue;
       const read = this.#playlists.get(path);
-      const text = read?.text ?? (this.#paths.has(path) ? await textOf(this.#folder, path, this.#signal) : null);
-      // Decoding kept every byte of the text.
-      const file = text === null ? await this.hash(path) : hashBytes(path, Buffer.from(text));
+      const text = read?.text ?? (await textOf(this.#folder, path, this.#signal));
+      // The folder gives the bytes of the text again.
+      const file = await this.hash(path);
       if (file !== null) playlists.push({ ...file, text, read });
     }
     return playlists;
@@ -276,10 +278,8 @@ class FileHashes {
       return { path, addresses: (await this.#hashes.get(path))?.addresses ?? [] };
     });
     const ofFragments = await mapConcurrent([...fragments], 1, async (path): Promise<NamingText> => {
-      const reading = withSource(this.#folder, { path }, this.#signal, (source) =>
-        addressesInFragment(source, this.#signal),
-      );
-      return { path, addresses: await reading };
+      const start = withSource(this.#folder, { path }, this.#signal, (source) => readStart(source, this.#signal));
+      return { path, addresses: addressesInFragment(await start) };
     });
     return [...ofFiles, ...ofFragments].filter(({ addresses }) => addresses.length > 0);
   }
@@ -288,7 +288,9 @@ class FileHashes {
 function hashOfFile(folder: SourceFolder, path: string, signal: AbortSignal): Promise<ReadFile> {
   return withSource(folder, { path }, signal, async (source) => {
     const { sizeBytes } = source;
-    const addresses = await addressesIn(source, signal);
+    const start = await readStart(source, signal);
+    const addresses = addressesIn(start);
+    if (start.length === sizeBytes) return { ...hashBytes(path, start), addresses };
     const { flat: digest } = await digestPlan(wholeFile(sizeBytes), source, { signal });
     return { path, sizeBytes, digest, addresses };
   });

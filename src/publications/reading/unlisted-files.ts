@@ -13,6 +13,7 @@ import { readPlaylists, refuseUnsignable } from '../playlists/read-playlists.ts'
 import { iFrameListingsOf, listedParts, listingsOf, type RenditionListing } from '../playlists/rendition-listings.ts';
 import { findTopBox } from '../playlists/sidx.ts';
 import { isPresented } from '../presentation/presentation.ts';
+import type { PublicationFolder } from '../publication-folder.ts';
 import type { MergedRendition } from './merge-renditions.ts';
 
 /** Paths that playlists name. */
@@ -170,7 +171,7 @@ async function startsWithInit(folder: SourceFolder, path: string, signal: AbortS
  * any other file. The warnings are about those that cannot be kept true.
  */
 export async function readUnlistedPlaylists(
-  folder: SourceFolder,
+  folder: PublicationFolder,
   index: FolderIndex,
   paths: readonly string[],
   signed: readonly MediaPart[],
@@ -201,7 +202,7 @@ export async function readUnlistedPlaylists(
 }
 
 async function tryRead(
-  folder: SourceFolder,
+  folder: PublicationFolder,
   index: FolderIndex,
   path: string,
   known: Map<string, Promise<PlaylistDocument>>,

@@ -1,4 +1,3 @@
-import type { SourceFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
@@ -17,6 +16,7 @@ import {
   listingsOf,
   type RenditionListing,
 } from '../playlists/rendition-listings.ts';
+import type { PublicationFolder } from '../publication-folder.ts';
 import { checkRanges } from '../reading/merge-renditions.ts';
 import { type Choice, choicesOf } from './choices.ts';
 import {
@@ -84,7 +84,7 @@ export interface Entry {
  * for a glob, and `PLAYLIST_UNSUPPORTED` for low-latency playlists.
  */
 export async function readListedPublication(
-  folder: SourceFolder,
+  folder: PublicationFolder,
   chosen: readonly string[] | null,
   signal: AbortSignal,
 ): Promise<ListedPublication> {

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import type { SourceFolder } from '#bytes/source-folder.ts';
 import { partKey, singleFileOf } from '../media-part.ts';
 import {
   manifestsByEntry,
@@ -7,6 +6,7 @@ import {
   type VerifiedPresentation,
   verifyPresentation,
 } from '../presentation/verify-presentation.ts';
+import type { PublicationFolder } from '../publication-folder.ts';
 import { findAdjacentFiles } from './adjacent-files.ts';
 import { findJoinedPublications, findSilentChoices, type ReadInit } from './choices.ts';
 import type { ListedPublication, ListedRendition } from './listed-renditions.ts';
@@ -59,7 +59,7 @@ interface VerifiedBy {
  * files directly beside those that are listed.
  */
 export async function verifyListed(
-  folder: SourceFolder,
+  folder: PublicationFolder,
   publication: ListedPublication,
   readings: readonly RenditionReading[],
   { verification, areChosen, others }: VerifiedBy,

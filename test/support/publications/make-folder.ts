@@ -1,21 +1,21 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
-import type { SourceFolder } from '#bytes/source-folder.ts';
+import { type PublicationFolder, publicationFolder } from '#publications/publication-folder.ts';
 
 /** A folder held in memory, by path. Strings become UTF-8. */
-export function folderOf(files: Readonly<Record<string, string | Uint8Array>>, baseUrl?: string): SourceFolder {
+export function folderOf(files: Readonly<Record<string, string | Uint8Array>>, baseUrl?: string): PublicationFolder {
   const contents = new Map(Object.entries(files).map(([path, content]) => [path, Buffer.from(content as string)]));
-  return {
+  return publicationFolder({
     name: 'folder',
     ...(baseUrl === undefined ? {} : { baseUrl }),
     files: [...contents].map(([path, bytes]) => ({ path, sizeBytes: bytes.length })),
     open: async (path) => sourceOf(path, contents.get(path)),
-  };
+  });
 }
 
 /** Everything under a directory of this host, as a folder in memory. */
-export function folderAt(directory: string): SourceFolder {
+export function folderAt(directory: string): PublicationFolder {
   return folderOf(filesAt(directory));
 }
 

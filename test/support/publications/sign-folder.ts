@@ -10,6 +10,7 @@ import { outputPathsOf } from '#publications/fragments/signed-part.ts';
 import { type PartReader, readerOf } from '#publications/fragments/top-boxes.ts';
 import { type MediaPart, partKey, type Rendition } from '#publications/media-part.ts';
 import type { Publication, PublicationPatterns } from '#publications/publication.ts';
+import type { PublicationFolder } from '#publications/publication-folder.ts';
 import { readPublication } from '#publications/read-publication.ts';
 import { rewritePlaylists } from '#publications/rewriting/rewrite-playlists.ts';
 import {
@@ -47,7 +48,7 @@ export function signedRenditions({ renditions }: SignedFolder): Rendition[] {
 
 /** Signs a publication as the service does it. `ballastBytes` stands for assertions that fill the manifest. */
 export async function signFolder(
-  folder: SourceFolder,
+  folder: PublicationFolder,
   patterns: PublicationPatterns,
   ballastBytes = 16_000,
 ): Promise<SignedFolder> {
