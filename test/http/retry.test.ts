@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
@@ -6,7 +7,7 @@ import { configSchema } from '#config/config-schema.ts';
 import { jobResponse } from '#contract/job.ts';
 import { DeniedNetworks } from '#inputs/guarded-request.ts';
 import { guardedPost } from '#jobs/callback-sender.ts';
-import { ended } from '../support/jobs/test-jobs.ts';
+import { ended, until } from '../support/jobs/test-jobs.ts';
 import { startReceiver } from '../support/servers/callback-receiver.ts';
 import { errorOf } from '../support/servers/serve.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -75,10 +76,13 @@ describe('POST /v2/jobs/{id}/retry', () => {
 
   test('leaves out what was cancelled, unless it is asked for', async (t) => {
     const server = await serveJobs(t, { worker: { max_concurrent_batches: 1 }, jobs: { maxRunningInputs: 1 } });
-    const failing = await server.submit('fail /x', 'sleep for-ever', 'progress 1');
+    const started = join(temporaryFolder(), 'started');
+    const failing = await server.submit('fail /x', `append ${started}; sleep for-ever`, 'progress 1');
+    // It holds the only slot from then on.
+    await until(() => existsSync(started));
+    await until(async () => (await server.lookUp(failing)).progress?.inputs_done === 1);
     const waiting = await server.submit('progress 1');
     for (const id of [waiting, failing]) {
-      if (id === failing) while ((await server.lookUp(id)).progress?.inputs_done !== 1);
       await fetch(`${server.base}/v2/jobs/${id}`, { method: 'DELETE' });
       await server.ended(id);
     }
