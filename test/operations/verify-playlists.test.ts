@@ -279,13 +279,6 @@ describe('a publication stays valid, and says that nobody signed its playlists, 
         '<ContentAuthenticity schemeIdUri="urn:example"><x:Manifest xmlns:x="urn:example" uri="a.c2pa"/></ContentAuthenticity><Representation ',
       ),
     ],
-    'protection of content': [
-      MPD,
-      replaced(
-        '<Representation ',
-        '<ContentProtection schemeIdUri="urn:mpeg:dash:mp4protection:2011" value="cenc" xmlns:cenc="urn:mpeg:cenc:2013" cenc:default_KID="a"><cenc:pssh>AA==</cenc:pssh><mspr:pro xmlns:mspr="urn:microsoft:playready">AA==</mspr:pro><ms:laurl xmlns:ms="urn:microsoft" licenseUrl="https://licence.example/"/><dashif:Laurl xmlns:dashif="https://dashif.org/CPS">https://licence.example/</dashif:Laurl></ContentProtection><Representation ',
-      ),
-    ],
   };
   for (const [name, [playlist, edit]] of Object.entries(harmless)) {
     test(name, async () => {

@@ -37,3 +37,9 @@ export function statedKinds(lineage: readonly XmlElement[]): Set<string> {
   ]);
   return new Set(stated.flat());
 }
+
+/** Returns the schemes by which a representation says that it is encrypted. */
+export function protectionOf(lineage: readonly XmlElement[]): string[] {
+  const elements = lineage.flatMap((element) => childrenOf(element, 'ContentProtection'));
+  return elements.map(({ attributes }) => attributes.get('schemeIdUri') ?? '');
+}
