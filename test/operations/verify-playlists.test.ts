@@ -272,6 +272,13 @@ describe('a publication stays valid, and says that nobody signed its playlists, 
         '<Representation xmlns:scte214="urn:scte:dash:scte214-extensions" scte214:supplementalCodecs="dvh1.08.01" ',
       ),
     ],
+    'protection that nothing in it refers to': [
+      MPD,
+      replaced(
+        '<Period',
+        '<ContentProtection schemeIdUri="urn:uuid:edef8ba9-79d6-4ace-a3c8-27dcd51d21ed" refId="a"/><Period',
+      ),
+    ],
     'authenticity of content': [
       MPD,
       replaced(

@@ -20,7 +20,12 @@ const encryption = `-format_options encryption_scheme=cenc-aes-ctr:encryption_ke
 const folder = makeFfmpegDash(makeFilm(home), join(home, 'dash'), `${options} ${encryption}`);
 /** Takes out what leads to the encryption of samples from the start of a file: other tools do not move it. */
 const withoutOffsets = (bytes: Uint8Array): Buffer =>
-  Buffer.from(Buffer.from(bytes).toString('latin1').replaceAll(/saio|saiz/g, 'free'), 'latin1');
+  Buffer.from(
+    Buffer.from(bytes)
+      .toString('latin1')
+      .replaceAll(/saio|saiz/g, 'free'),
+    'latin1',
+  );
 const files: Files = Object.fromEntries(
   Object.entries(filesAt(folder)).map(([path, bytes]) => [
     path,
@@ -30,8 +35,9 @@ const files: Files = Object.fromEntries(
 const signed = await signedOf(files, '*.mpd');
 
 /** Verifies the publication with other statements about how its pictures and its sound are encrypted. */
-function verifiedWith(pictures: string, sound: string) {
-  const text = `${signed[MPD]}`.replace(SETS, (set, kind) => set + (kind === 'video' ? pictures : sound));
+function verifiedWith(pictures: string, sound: string, defined = '') {
+  const own = `${signed[MPD]}`.replace('<Period', `${defined}<Period`);
+  const text = own.replace(SETS, (set, kind) => set + (kind === 'video' ? pictures : sound));
   return verified({ ...signed, [MPD]: text });
 }
 
@@ -39,6 +45,12 @@ describe('encrypted pictures and sound', () => {
   test('are valid as packagers state it', async () => {
     const both = COMMON + WIDEVINE + PLAYREADY;
     asserted(await verifiedWith(both, both), 'valid', /Media unchanged/);
+  });
+
+  test('are valid where one of them is said to be encrypted by reference', async () => {
+    const defined = WIDEVINE.replace('/>', ' refId="a"/>');
+    const verdict = verifiedWith(COMMON + WIDEVINE, COMMON + WIDEVINE.replace('/>', ' ref="a"/>'), defined);
+    asserted(await verdict, 'valid', /Media unchanged/);
   });
 
   for (const [kinds, pictures, sound] of [

@@ -53,7 +53,14 @@ export function choicesOf(
 function playedIn(listings: readonly RenditionListing[]): PlayedRendition[] {
   const sections = new Set(listings.flatMap(({ fragments }) => fragments.map(({ section }) => section)));
   return listings.filter(hasInit).map(({ playlist, init }) => {
-    return { playlist, init: init.part, kinds: new Set<string>(), codecs: null, protection: new Set<string>(), sections };
+    return {
+      playlist,
+      init: init.part,
+      kinds: new Set<string>(),
+      codecs: null,
+      protection: new Set<string>(),
+      sections,
+    };
   });
 }
 
@@ -231,7 +238,8 @@ export function findSilentChoices(choices: readonly Choice[], renditions: readon
       return [{ playlist, line, kind: 'missing', problem: 'it offers no pictures that all players play' }];
     }
     if (areProtectedApart(offered)) {
-      const problem = 'it protects pictures and sound in different ways, and some players leave out what they cannot decrypt';
+      const problem =
+        'it protects pictures and sound in different ways, and some players leave out what they cannot decrypt';
       return [{ playlist, line, kind: 'ambiguous', problem }];
     }
     const problem = 'what plays together has different discontinuities, and some players leave out a part of it';
