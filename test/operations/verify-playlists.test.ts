@@ -279,6 +279,13 @@ describe('a publication stays valid, and says that nobody signed its playlists, 
         '<ContentProtection schemeIdUri="urn:uuid:edef8ba9-79d6-4ace-a3c8-27dcd51d21ed" refId="a"/><Period',
       ),
     ],
+    'points of resynchronisation, and popularity': [
+      MPD,
+      replaced(
+        /(?=<SegmentTemplate )/,
+        '<Resync type="0" dT="1"/><ContentPopularityRate contentIndex="0"><PR popularityRate="5"/></ContentPopularityRate>',
+      ),
+    ],
     'authenticity of content': [
       MPD,
       replaced(
