@@ -36,6 +36,7 @@ export {
 } from './isobmff/fragment-boxes.ts';
 export { type DefaultSizes, defaultSizesOf, type MediaRange, samplesPerChunk } from './isobmff/media-boxes.ts';
 export { MAX_MERKLE_BOX_BYTES, type MerkleBox, readMerkleBox } from './isobmff/merkle-box.ts';
+export { movedAuxiliary } from './isobmff/stored-offsets.ts';
 export {
   type StraySamples,
   straySamplesOfFragment,

@@ -114,6 +114,10 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
         '#EXT-X-MEDIA:',
         '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="group_A1",NAME="other",URI="media_0.m3u8"\n#EXT-X-MEDIA:',
       ),
+    'pictures in a group, which some players do not know': (text) =>
+      text
+        .replace('#EXT-X-MEDIA:', '#EXT-X-MEDIA:TYPE=VIDEO,GROUP-ID="v",NAME="a",URI="media_0.m3u8"\n#EXT-X-MEDIA:')
+        .replace(/^(#EXT-X-STREAM-INF:[^\n]*),AUDIO="[^"]*"\n.*$/m, '$1,VIDEO="v"\nmedia_1.m3u8'),
     'a variant without its sound': (text) =>
       `${text}${text.match(/#EXT-X-STREAM-INF[^\n]*\n[^\n]*\n/)?.[0].replace(/,AUDIO="[^"]*"/, '')}`,
     'codecs without that of its sound': replaced(/(CODECS="avc1[^",]*),[^"]*"/, '$1"'),
@@ -186,6 +190,10 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
     'encryption of whole segments': replaced(
       /(<AdaptationSet [^>]*>)/,
       '$1<ContentProtection schemeIdUri="urn:mpeg:dash:sea:2012"/>',
+    ),
+    'protection of media that are not encrypted': replaced(
+      /(<AdaptationSet [^>]*contentType="audio"[^>]*>)/,
+      '$1<ContentProtection schemeIdUri="urn:uuid:9a04f079-9840-4286-ab92-e65be0885f95"/>',
     ),
     'an element with the name of an attribute': replaced(
       /(<AdaptationSet [^>]*>)/,

@@ -84,6 +84,10 @@ const NFD = 'é'.normalize('NFD');
 
 const AMBIGUOUS: Readonly<Record<string, Edit>> = {
   'a file that another differs from by capitals': beside(FIRST.toUpperCase()),
+  'a file that another differs from by capitals of several letters': allOf(
+    namedBy('chunk-', 'chunk-Straẞe-'),
+    beside(FIRST.replace('chunk-', 'chunk-strasse-')),
+  ),
   'a file that another differs from by how letters are composed': allOf(
     namedBy('chunk-', `chunk-${NFC}-`),
     beside(FIRST.replace('chunk-', `chunk-${NFD}-`)),

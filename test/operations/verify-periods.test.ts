@@ -73,7 +73,7 @@ describe('an MPD', async () => {
 
   for (const [kind, offered] of [
     ['audio', /it offers pictures without the sound/],
-    ['video', /a period offers no pictures that all players play/],
+    ['video', /it offers no pictures that all players play/],
   ] as const) {
     test(`may not have players leave out its ${kind} for want of a type`, async () => {
       const verdict = await edited((mpd) => mpd.replace(` mimeType="${kind}/mp4"`, ''));

@@ -276,18 +276,25 @@ describe('a publication stays valid, and says that nobody signed its playlists, 
         '<Representation xmlns:scte214="urn:scte:dash:scte214-extensions" scte214:supplementalCodecs="dvh1.08.01" ',
       ),
     ],
+    'protection that nothing in it refers to': [
+      MPD,
+      replaced(
+        '<Period',
+        '<ContentProtection schemeIdUri="urn:uuid:edef8ba9-79d6-4ace-a3c8-27dcd51d21ed" refId="a"/><Period',
+      ),
+    ],
+    'points of resynchronisation, and popularity': [
+      MPD,
+      replaced(
+        /(?=<SegmentTemplate )/,
+        '<Resync type="0" dT="1"/><ContentPopularityRate contentIndex="0"><PR popularityRate="5"/></ContentPopularityRate>',
+      ),
+    ],
     'authenticity of content': [
       MPD,
       replaced(
         '<Representation ',
         '<ContentAuthenticity schemeIdUri="urn:example"><x:Manifest xmlns:x="urn:example" uri="a.c2pa"/></ContentAuthenticity><Representation ',
-      ),
-    ],
-    'protection of content': [
-      MPD,
-      replaced(
-        '<Representation ',
-        '<ContentProtection schemeIdUri="urn:mpeg:dash:mp4protection:2011" value="cenc" xmlns:cenc="urn:mpeg:cenc:2013" cenc:default_KID="a"><cenc:pssh>AA==</cenc:pssh><mspr:pro xmlns:mspr="urn:microsoft:playready">AA==</mspr:pro><ms:laurl xmlns:ms="urn:microsoft" licenseUrl="https://licence.example/"/><dashif:Laurl xmlns:dashif="https://dashif.org/CPS">https://licence.example/</dashif:Laurl></ContentProtection><Representation ',
       ),
     ],
   };

@@ -11,7 +11,7 @@ import { readMerkleBox } from '#formats/isobmff-boxes.ts';
 import { readFragmentLayout } from '#publications/fragments/fragment-layout.ts';
 import { readInitLayout } from '#publications/fragments/init-layout.ts';
 import { readerOf } from '#publications/fragments/top-boxes.ts';
-import { planFragment } from '#publications/signing/plan-parts.ts';
+import { planFragment, planInit } from '#publications/signing/plan-parts.ts';
 import { readBoxExclusion } from '#publications/verification/stored-binding.ts';
 import { allDecodedFrames, problemsOf } from '../support/judges/publication-judges.ts';
 import { memorySink, memorySource } from '../support/memory-bytes.ts';
@@ -121,6 +121,28 @@ describe('samples of a publication lie in the mdat of their fragment', () => {
       await reasonOf(reading(box('moov', track(u32(0)), box('udta', tablesAt(u32(0)))))),
       'FRAGMENT_MALFORMED',
     );
+  });
+});
+
+describe('an init segment', () => {
+  test('that says how a sample is encrypted, as ffmpeg does, says it behind the manifest too', async () => {
+    const ftyp = box('ftyp', '69736f6d00000000');
+    const senc = box('senc', u32(0), u32(1), '0102030405060708');
+    const HEAD_BYTES = 5 * 8 + 20;
+    const moovAt = (start: number, version: number): Buffer => {
+      const offset = u32(start + HEAD_BYTES + 16 + 8);
+      const saio = box('saio', version === 0 ? u32(0) : '01000000', u32(1), version === 0 ? offset : u32(0) + offset);
+      const stbl = box('stbl', senc, saio, box('saiz', u32(0), '08', u32(1)));
+      return box('moov', box('trak', box('tkhd', u32(0), u32(0), u32(0), u32(1)), box('mdia', box('minf', stbl))));
+    };
+    for (const version of [0, 1]) {
+      const source = memorySource(Buffer.concat([ftyp, moovAt(ftyp.length, version)]));
+      const plan = planInit(await readInitLayout(await readerOf(source, part, signal)), 100);
+      const sink = memorySink(outputSizeBytes(plan));
+      await executePlan(plan, source, sink, { signal });
+      const start = sink.bytes.indexOf('moov') - 4;
+      assert.deepEqual(sink.bytes.subarray(start), moovAt(start, version));
+    }
   });
 });
 

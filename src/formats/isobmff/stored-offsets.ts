@@ -70,6 +70,25 @@ function addAuxiliaryOffsets(box: Box, offsets: OffsetCollector): void {
   offsets.addTable(box, fields, { count: fields.uint(4), widthBytes: version === 0 ? 4 : 8 });
 }
 
+/**
+ * Returns a `moov` box that stands `shift` bytes further on, with the offsets of auxiliary information in it; null where it has none.
+ * Throws `BMFF_BOX_MALFORMED`.
+ */
+export function movedAuxiliary(moov: Box, shift: number): Buffer | null {
+  const offsets = new OffsetCollector();
+  for (const saio of moov.descendants('trak', 'mdia', 'minf', 'stbl', 'saio')) addAuxiliaryOffsets(saio, offsets);
+  if (offsets.tables.length === 0) return null;
+  const moved = Buffer.from(moov.bytes);
+  for (const { position, bytes, widthBytes } of offsets.tables) {
+    for (let at = 0; at < bytes.length; at += widthBytes) {
+      const to = position - moov.header.offset + at;
+      if (widthBytes === 4) moved.writeUInt32BE(moved.readUInt32BE(to) + shift, to);
+      else moved.writeBigUInt64BE(moved.readBigUInt64BE(to) + BigInt(shift), to);
+    }
+  }
+  return moved;
+}
+
 /** Tells whether a track's media is in other files. */
 function isExternal(minf: Box): boolean {
   const dref = minf.descendant('dinf', 'dref');

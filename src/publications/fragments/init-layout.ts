@@ -1,6 +1,7 @@
 import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
 import {
+  type Box,
   type DefaultSizes,
   defaultSizesOf,
   fieldBehindTimes,
@@ -28,6 +29,8 @@ export interface InitLayout {
   readonly isRange: boolean;
   /** Top-level boxes in order, without those of C2PA and indexes of fragments, which no hash covers. */
   readonly boxes: readonly TopBox[];
+  /** The `moov` box, where it says how samples are encrypted (ffmpeg): by offsets, which move with it. */
+  readonly offsetMovie: Box | null;
   /** `track_ID` of the first track. */
   readonly firstTrackId: number;
   /** Those of all tracks, in order. */
@@ -64,13 +67,14 @@ export async function readInitLayout(reader: PartReader): Promise<InitLayout> {
   const manifests = all.filter(isC2paBox).map(manifestIn);
   const searched = await refuseStrayTables(reader, boxes, MAX_MOOV_BYTES);
   refuseStray(reader, straySamplesOfInit(searched));
-  const { trackIds, handlers, sampleSizes } = await readTracks(reader, moov);
+  const { trackIds, handlers, sampleSizes, offsetMovie } = await readTracks(reader, moov);
   const [firstTrackId] = trackIds;
   if (firstTrackId === undefined) throw malformed(reader, moov, 'it has no track');
   return {
     path: reader.name,
     isRange: reader.isRange,
     boxes,
+    offsetMovie,
     firstTrackId,
     trackIds,
     handlers,
@@ -82,11 +86,12 @@ export async function readInitLayout(reader: PartReader): Promise<InitLayout> {
 async function readTracks(
   reader: PartReader,
   moov: TopBox,
-): Promise<Pick<InitLayout, 'trackIds' | 'handlers' | 'sampleSizes'>> {
+): Promise<Pick<InitLayout, 'trackIds' | 'handlers' | 'sampleSizes' | 'offsetMovie'>> {
   const box = await readBox(reader, moov, MAX_MOOV_BYTES);
   return {
     trackIds: [...box.descendants('trak', 'tkhd')].map(fieldBehindTimes),
     handlers: [...box.descendants('trak', 'mdia', 'hdlr')].map(handlerTypeIn),
     sampleSizes: defaultSizesOf(box),
+    offsetMovie: box.descendant('trak', 'mdia', 'minf', 'stbl', 'saio') === undefined ? null : box,
   };
 }

@@ -10,7 +10,7 @@ const words = (text: string): ReadonlySet<string> => new Set(text.split(' ').fil
 const COMMON =
   'profiles width height sar frameRate audioSamplingRate mimeType segmentProfiles codecs supplementalCodecs containerProfiles maximumSAPPeriod startWithSAP maxPlayoutRate codingDependency scanType selectionPriority tag';
 const DESCRIPTORS =
-  'Role Accessibility Rating Viewpoint EssentialProperty SupplementalProperty FramePacking AudioChannelConfiguration ContentProtection InbandEventStream OutputProtection Label GroupLabel ProducerReferenceTime RandomAccess Switching ContentAuthenticity';
+  'Role Accessibility Rating Viewpoint EssentialProperty SupplementalProperty FramePacking AudioChannelConfiguration ContentProtection InbandEventStream OutputProtection Label GroupLabel ProducerReferenceTime RandomAccess Switching ContentAuthenticity Resync ContentPopularityRate';
 const SEGMENTS = 'BaseURL SegmentBase SegmentList SegmentTemplate';
 const SEGMENT_BASE =
   'timescale presentationTimeOffset eptDelta pdDelta presentationDuration timeShiftBufferDepth availabilityTimeOffset availabilityTimeComplete';
@@ -74,7 +74,7 @@ export const REQUIRED: ReadonlyMap<string, readonly string[]> = new Map(
 export const OPAQUE: ReadonlySet<string> = new Set([
   ...[...words(DESCRIPTORS)].filter((name) => !ELEMENTS.has(name)),
   ...words('ProgramInformation ServiceDescription UTCTiming AssetIdentifier LeapSecondInformation EventStream'),
-  ...words('Reporting ContentSteering Preselection InitializationSet ExtendedBandwidth Resync'),
+  ...words('Reporting ContentSteering Preselection InitializationSet ExtendedBandwidth'),
 ]);
 
 /** Returns true for the name of an element of MPEG. */
@@ -101,7 +101,7 @@ export const INSIDE_OPAQUE: ReadonlySet<string> = new Set([
   ...words(
     'AvailDescriptor DTMFDescriptor SegmentationDescriptor SegmentationUpid DeliveryRestrictions TimeDescriptor',
   ),
-  ...words('AudioDescriptor AudioChannel'),
+  ...words('AudioDescriptor AudioChannel PR'),
 ]);
 /** Elements by which some players play something else, less, or at other times, some of them in whatever namespace. */
 export const FOLLOWED: ReadonlySet<string> = words(

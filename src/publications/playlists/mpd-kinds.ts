@@ -1,3 +1,4 @@
+import type { MpdRepresentation } from './playlist-document.ts';
 import { childrenOf, type XmlElement } from './xml-element.ts';
 
 /** Essential properties of pictures and sound, each with the values of it that known players play. */
@@ -36,4 +37,13 @@ export function statedKinds(lineage: readonly XmlElement[]): Set<string> {
     attributes.get('mimeType')?.split('/', 1) ?? [],
   ]);
   return new Set(stated.flat());
+}
+
+/**
+ * Returns the schemes by which a representation says that it is encrypted. What stands further up is for elements in it to refer to
+ * (ISO/IEC 23009-1 §5.8.4.1).
+ */
+export function protectionOf([, , set, representation]: MpdRepresentation['lineage']): string[] {
+  const elements = [set, representation].flatMap((element) => childrenOf(element, 'ContentProtection'));
+  return elements.map(({ attributes }) => attributes.get('schemeIdUri') ?? attributes.get('ref') ?? '');
 }

@@ -3,6 +3,7 @@ import { type MediaPart, partKey } from '../media-part.ts';
 import { FolderIndex } from './folder-index.ts';
 import { attributeOf, type HlsLine } from './hls-lines.ts';
 import { locatorIn, referencesOf } from './hls-playlist.ts';
+import { protectionOf } from './mpd-kinds.ts';
 import type { HlsMedia, MediaWindow, MpdDocument, MpdRepresentation, PlaylistDocument } from './playlist-document.ts';
 
 /** One rendition as one playlist lists it: the fragments that the playlist assigns to an init segment, in playback order. */
@@ -25,7 +26,7 @@ export interface ListedFragment extends ListedPart {
   readonly section: number;
   /** The time of day that the playlist states for it, in seconds; null where it does not, and in DASH. */
   readonly dateSeconds: number | null;
-  /** The key that it is encrypted with in HLS, as it is written; null where there is none, and in DASH. */
+  /** The key that it is said to be encrypted with, as it is written (HLS), or the scheme of its protection (DASH); null where there is none. */
   readonly key: string | null;
   /** Its position among all that the playlist lists (HLS), or that its representation does in a period. */
   readonly position: number;
@@ -168,18 +169,19 @@ function listingsOfMpd({ path, periods, representations }: MpdDocument): Renditi
 
 /** Returns the segments of a representation with the times at which they start, and the end of the last one. */
 function timedFragments(
-  { segments, line, window, isTimed }: MpdRepresentation,
+  { segments, line, window, isTimed, lineage }: MpdRepresentation,
   section: number,
   periodStart: number | null,
 ): { fragments: ListedFragment[]; endSeconds: number | null } {
   let endSeconds = periodStart;
+  const [key = null] = protectionOf(lineage);
   const fragments = segments.map(({ part, mediaSeconds, durationSeconds: length }, position) => {
     const startSeconds = endSeconds;
     endSeconds = endSeconds === null || length === null ? null : endSeconds + length;
     const durationSeconds = isTimed ? length : null;
     const averageSeconds = isTimed || length === null ? null : position * length;
     const times = { startSeconds, durationSeconds, mediaSeconds, averageSeconds };
-    return { ...UNTIMED, ...times, part, line, section, position, window };
+    return { ...UNTIMED, ...times, key, part, line, section, position, window };
   });
   return { fragments, endSeconds };
 }

@@ -7,6 +7,7 @@ import {
   c2paUuidBoxHead,
   type DefaultSizes,
   isExcludedType,
+  movedAuxiliary,
   offsetMark,
   parseBoxHeader,
   parseSegmentIndex,
@@ -101,11 +102,17 @@ export function planInit(layout: InitLayout, manifestSizeBytes: number): SpliceP
   for (const box of layout.boxes) {
     // An index of the file that it was a range of says nothing true about a file of its own.
     if (layout.isRange && box.type === 'sidx') continue;
-    splices.push(...hashedBox(box, position, null));
+    splices.push(...hashedBox(box, position, movedMovie(layout, box, position)));
     position += box.sizeBytes;
     if (box.type === 'ftyp') addManifest();
   }
   return { splices, hashing: { algorithm: BMFF_HASH_ALGORITHM } };
+}
+
+function movedMovie({ offsetMovie }: InitLayout, { offset }: TopBox, position: number): ChangedBox | null {
+  if (offsetMovie?.header.offset !== offset) return null;
+  const bytes = movedAuxiliary(offsetMovie, position - offset);
+  return bytes === null ? null : { bytes, original: offsetMovie.bytes };
 }
 
 /** The bytes of a box as it is written, and as it was read. */

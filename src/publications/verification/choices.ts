@@ -2,7 +2,7 @@ import { type MediaPart, partKey } from '../media-part.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
 import { attributeOf, type HlsLine } from '../playlists/hls-lines.ts';
 import { referencesOf } from '../playlists/hls-playlist.ts';
-import { isPlayedByAll, statedKinds } from '../playlists/mpd-kinds.ts';
+import { isPlayedByAll, protectionOf, statedKinds } from '../playlists/mpd-kinds.ts';
 import { innermostAttribute } from '../playlists/mpd-timeline.ts';
 import type { MpdDocument, PlaylistDocument } from '../playlists/playlist-document.ts';
 import { hasInit, type RenditionListing } from '../playlists/rendition-listings.ts';
@@ -31,6 +31,8 @@ interface PlayedRendition {
   readonly kinds: ReadonlySet<string>;
   /** The codecs that the playlist names for it alone; null where it names none. */
   readonly codecs: readonly Codec[] | null;
+  /** The schemes of its protection; none in HLS, where keys stand beside segments. */
+  readonly protection: ReadonlySet<string>;
   /** The discontinuities that it is played between, by their numbers; none in DASH. */
   readonly sections: ReadonlySet<number>;
 }
@@ -51,7 +53,14 @@ export function choicesOf(
 function playedIn(listings: readonly RenditionListing[]): PlayedRendition[] {
   const sections = new Set(listings.flatMap(({ fragments }) => fragments.map(({ section }) => section)));
   return listings.filter(hasInit).map(({ playlist, init }) => {
-    return { playlist, init: init.part, kinds: new Set<string>(), codecs: null, sections };
+    return {
+      playlist,
+      init: init.part,
+      kinds: new Set<string>(),
+      codecs: null,
+      protection: new Set<string>(),
+      sections,
+    };
   });
 }
 
@@ -99,9 +108,9 @@ function periodsOf({ path: playlist, periods, representations }: MpdDocument): C
     const played = own.flatMap(({ init, lineage, segments }) => {
       if (init === null || segments.length === 0) return [];
       const kinds = statedKinds(lineage);
-      return [
-        { playlist, init, kinds, codecs: codecsIn(innermostAttribute(lineage, 'codecs')), sections: new Set<number>() },
-      ];
+      const codecs = codecsIn(innermostAttribute(lineage, 'codecs'));
+      const protection = new Set(protectionOf(lineage));
+      return [{ playlist, init, kinds, codecs, protection, sections: new Set<number>() }];
     });
     return { playlist, line, played, reached: [], offered, codecs: null };
   });
@@ -163,6 +172,18 @@ function otherCodec(named: readonly Codec[] | null, own: readonly Codec[]): stri
   return own.length === 0 ? null : (named?.find((each) => !own.some((codec) => isOf(each, codec)))?.id ?? null);
 }
 
+/** Returns true where pictures and sound are said to be encrypted, and not for the same systems. */
+function areProtectedApart(
+  offered: readonly { readonly read: Pick<ReadRendition, 'handlers'>; readonly protection: ReadonlySet<string> }[],
+): boolean {
+  const [pictures, sound] = KINDS.map(
+    ([handler]) =>
+      new Set(offered.flatMap(({ read, protection }) => (read.handlers.has(handler) ? [...protection] : []))),
+  );
+  if (pictures === undefined || sound === undefined || pictures.size === 0 || sound.size === 0) return false;
+  return pictures.size !== sound.size || [...pictures].some((scheme) => !sound.has(scheme));
+}
+
 const KINDS = [
   ['vide', 'video', 'pictures'],
   ['soun', 'audio', 'sound'],
@@ -176,9 +197,9 @@ export function findSilentChoices(choices: readonly Choice[], renditions: readon
   const readOf = new Map(renditions.map(({ listed, read }) => [partKey(listed.init), read]));
   const withSound = new Set(renditions.flatMap(({ read }) => (read?.handlers.has('soun') ? [idOf(read)] : [])));
   const found = choices.flatMap(({ playlist, line, played, reached, offered: ofAll, codecs }): FoundInPlaylist[] => {
-    const offered = played.flatMap(({ init, kinds, codecs: own }) => {
+    const offered = played.flatMap(({ init, kinds, codecs: own, protection }) => {
       const read = readOf.get(partKey(init)) ?? null;
-      return read === null ? [] : [{ read, kinds, codecs: own }];
+      return read === null ? [] : [{ read, kinds, codecs: own, protection }];
     });
     const manifestsOf = (handler: string, kind: string) =>
       offered.flatMap(({ read, kinds }) => {
@@ -213,8 +234,13 @@ export function findSilentChoices(choices: readonly Choice[], renditions: readon
       return [{ playlist, line, kind: 'ambiguous', problem }];
     }
     const arePictures = (init: MediaPart): boolean => readOf.get(partKey(init))?.handlers.has('vide') === true;
-    if (ofAll.some(arePictures) && manifestsOf('vide', 'video').length === 0) {
-      return [{ playlist, line, kind: 'missing', problem: 'a period offers no pictures that all players play' }];
+    if ([...ofAll, ...reached].some(arePictures) && manifestsOf('vide', 'video').length === 0) {
+      return [{ playlist, line, kind: 'missing', problem: 'it offers no pictures that all players play' }];
+    }
+    if (areProtectedApart(offered)) {
+      const problem =
+        'it protects pictures and sound in different ways, and some players leave out what they cannot decrypt';
+      return [{ playlist, line, kind: 'ambiguous', problem }];
     }
     const problem = 'what plays together has different discontinuities, and some players leave out a part of it';
     const sections = new Set(played.map((each) => [...each.sections].join()));

@@ -36,8 +36,11 @@ export function timed({ init, fragments }: RenditionListing, timesOf: TimesOf): 
   });
 }
 
-/** Returns why players may decrypt what is not encrypted: some (GStreamer) do so with whole segments, by whatever key they can load. */
+/**
+ * Returns why players may decrypt what is not encrypted, as some (GStreamer) do with whole segments, by whatever key they can load, or
+ * leave out what they know no key for (dash.js).
+ */
 export function problemOfKey({ key, own }: TimedFragment): string | null {
   if (key === null || own.isEncrypted || /URI="skd:/.test(key)) return null;
-  return 'a key stands above it, and its media are not encrypted';
+  return 'it is said to be encrypted, and its media are not';
 }
