@@ -34,12 +34,16 @@ const DIGEST_SIZE_BYTES = 32;
 
 /** A digest over the list, where the list is too long for a manifest. */
 
-/** Returns what is equal for paths that some servers take for one: with letters composed, in capitals, without empty segments. */
+/**
+ * Returns what is equal for paths that some servers take for one: in capitals, those of letters that are capitals themselves included,
+ * with letters composed, without empty segments.
+ */
 export function foldedPath(path        )         {
   return path
     .replace(/^\/+|\/+(?=\/)/g, '')
-    .normalize('NFC')
-    .toUpperCase();
+    .toLowerCase()
+    .toUpperCase()
+    .normalize('NFC');
 }
 
 /** Bytes of the list in a manifest; where it takes more, a digest stands instead of it. */
