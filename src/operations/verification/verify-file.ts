@@ -179,7 +179,8 @@ async function readAsset(
   }
   const crJsonAsset = sidecar === null ? { path: asset.path, mediaType: asset.mediaType } : null;
   // Whoever puts something into a container that only this service stumbles over must not hide media by that.
-  const isCompared = sidecar !== null || problem === null || problem.reason === 'FORMAT_UNKNOWN';
+  const coversAll = sidecar !== null && leftOut?.kind !== 'failure';
+  const isCompared = coversAll || problem === null || problem.reason === 'FORMAT_UNKNOWN';
   if (!isCompared && isAccepted(reading)) throw problem;
   return { reading, store, leftOut, crJsonAsset, warnings: [] };
 }
