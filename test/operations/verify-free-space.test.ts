@@ -162,3 +162,16 @@ test('a verdict says that a signature leaves out by which positions players find
   assert.equal(verdict.state, 'valid');
   assert(verdict.codes.some(({ code }) => code === 'assertion.bmffHash.additionalExclusionsPresent'));
 });
+
+test('a moving picture is invalid with a file type by which players show its still picture', async () => {
+  const picture = madeOf('a.avif', '-f lavfi -i testsrc2=s=64x48:r=2:d=2 -c:v libaom-av1 -cpu-used 8');
+  const signed = await signBySdk(picture, 'image/avif', 'create');
+  const withBrands = (from: string, to: string) => {
+    const [own, ...others] = topBoxesOf(signed).map(({ bytes }) => bytes) as [Buffer, ...Buffer[]];
+    return [Buffer.from(own.toString('latin1').replaceAll(from, to), 'latin1'), ...others];
+  };
+  assert.equal(await stateOf('a.avif', signed), 'valid');
+  assert.equal(await stateOf('a.avif', ...withBrands('msf1', 'mif1')), 'valid');
+  for (const brand of ['avif', 'mif1', 'isom'])
+    assert.equal(await stateOf('a.avif', ...withBrands('avis', brand)), 'invalid');
+});
