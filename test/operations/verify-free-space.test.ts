@@ -143,6 +143,14 @@ test('a fragmented movie of the official SDK is valid, which moves all entries o
   longer.writeUInt32BE(4, 20);
   assert.equal(await stateOf('film.mp4', before, box('mfra', tfra)), 'valid');
   assert.equal(await stateOf('film.mp4', before, box('mfra', longer)), 'invalid', 'more entries than fragments');
+  // Players find an index by its size in the last bytes of the file, wherever it begins.
+  const hidden = (size: number) => box('mfra', tfra, fullBox('mfro', 0, u32(size)));
+  const sizeBytes = hidden(0).length;
+  assert.equal(await stateOf('film.mp4', before, hidden(sizeBytes)), 'valid');
+  assert.equal(await stateOf('film.mp4', before, box('free', hidden(0))), 'valid');
+  assert.equal(await stateOf('film.mp4', before, box('free', hidden(sizeBytes))), 'invalid', 'in free space');
+  const behind = box('mfra', tfra, fullBox('mfro', 0, u32(2 * sizeBytes)));
+  assert.equal(await stateOf('film.mp4', before, box('free', hidden(0)), behind), 'invalid', 'in the box before');
 });
 
 test('a verdict says that a signature leaves out by which positions players find samples', async () => {
