@@ -3,11 +3,11 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { deflateSync } from 'node:zlib';
 import { itemAt } from '#errors/assert.ts';
 import { BMFF_EXCLUSIONS, bmffHash, exclusion } from '#formats/isobmff/bmff-hash.ts';
 import { c2paUuidBox } from '#formats/isobmff-boxes.ts';
 import { makeManifest } from '../support/manifests/make-manifest.ts';
+import { withCompressedTables } from '../support/media/compressed-tables.ts';
 import { makeMedia } from '../support/media/make-media.ts';
 import { box, fullBox, u32, u64 } from '../support/media/movie-bytes.ts';
 import { topBoxesOf } from '../support/publications/signed-publication.ts';
@@ -39,12 +39,6 @@ function hiddenMovie(media: Buffer, samplesAt: number): Buffer {
   moov.write('free', 4, 'latin1');
   moov.writeUInt32BE(samplesAt, moov.indexOf('stco') + 12);
   return moov;
-}
-
-/** Compresses a movie as QuickTime does (QuickTime File Format, "Compressed Movie Resources"). */
-function compressedMovie(moov: Uint8Array): Buffer {
-  const data = box('cmvd', u32(moov.length), deflateSync(moov));
-  return box('moov', box('cmov', box('dcom', Buffer.from('zlib')), data));
 }
 
 describe('a movie of the official SDK', async () => {
@@ -99,8 +93,7 @@ test('a picture is invalid with free space that begins as a movie does', async (
 
 test('a movie whose tables only others can read is not vouched for', async () => {
   const film = madeOf('film.mov', '-f lavfi -i testsrc2=s=64x48:r=10:d=1 -c:v mjpeg');
-  const compressed = topBoxesOf(film).map(({ type, bytes }) => (type === 'moov' ? compressedMovie(bytes) : bytes));
-  const bytes = await signBySdk(Buffer.concat(compressed), 'video/quicktime', 'create');
+  const bytes = await signBySdk(withCompressedTables(film), 'video/quicktime', 'create');
   const verdict = await verdictOn('film.mov', { 'film.mov': bytes }, folder);
   assert.deepEqual(verdict, { state: 'refused', reason: 'BMFF_MOVIE_COMPRESSED' });
 });

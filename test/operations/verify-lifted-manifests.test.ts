@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { deflateSync } from 'node:zlib';
+import { withCompressedTables } from '../support/media/compressed-tables.ts';
 import { makeMedia } from '../support/media/make-media.ts';
-import { box, u32 } from '../support/media/movie-bytes.ts';
+import { box } from '../support/media/movie-bytes.ts';
 import { topBoxesOf } from '../support/publications/signed-publication.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { c2paBox } from '../support/verification/file-forgeries.ts';
@@ -40,8 +40,7 @@ describe('a movie whose manifest was lifted into a sidecar', async () => {
 
   test('is not vouched for where only others can read its tables', async () => {
     const film = madeOf('film.mov', '-f lavfi -i testsrc2=s=64x48:r=10:d=1 -c:v mjpeg');
-    const compressed = topBoxesOf(film).map(({ type, bytes }) => (type === 'moov' ? compressedMovie(bytes) : bytes));
-    const parts = topBoxesOf(await signBySdk(Buffer.concat(compressed), 'video/quicktime', 'create'));
+    const parts = topBoxesOf(await signBySdk(withCompressedTables(film), 'video/quicktime', 'create'));
     const store = parts.find(({ type }) => type === 'uuid')?.bytes.subarray(c2paBox('manifest', Buffer.of()).length);
     assert(store !== undefined);
     for (const content of [store, Buffer.alloc(store.length, 1)]) {
@@ -51,9 +50,3 @@ describe('a movie whose manifest was lifted into a sidecar', async () => {
     }
   });
 });
-
-/** Compresses a movie as QuickTime does (QuickTime File Format, "Compressed Movie Resources"). */
-function compressedMovie(moov: Uint8Array): Buffer {
-  const data = box('cmvd', u32(moov.length), deflateSync(moov));
-  return box('moov', box('cmov', box('dcom', Buffer.from('zlib')), data));
-}

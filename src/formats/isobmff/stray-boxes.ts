@@ -50,7 +50,8 @@ export async function hiddenIndex(
 ): Promise<MediaRange | null> {
   if (sizeBytes < BOX_HEADER_SIZE_BYTES) return null;
   const start = sizeBytes - (await window.read(sizeBytes - 4, 4)).readUInt32BE();
-  if (start < 0 || start + BOX_HEADER_SIZE_BYTES > sizeBytes || boxes.some(({ offset }) => offset === start)) return null;
+  if (start < 0 || start + BOX_HEADER_SIZE_BYTES > sizeBytes || boxes.some(({ offset }) => offset === start))
+    return null;
   const type = (await window.read(start, BOX_HEADER_SIZE_BYTES)).toString('latin1', 4);
   return type === 'mfra' ? { start, end: sizeBytes } : null;
 }
