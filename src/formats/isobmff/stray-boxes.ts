@@ -48,7 +48,7 @@ export async function hiddenIndex(
   window: ReadWindow,
   boxes: readonly TopLevelBox[],
 ): Promise<MediaRange | null> {
-  if (sizeBytes < BOX_HEADER_SIZE_BYTES) return null;
+  if (!boxes.some(({ type }) => type === 'moof')) return null;
   const start = sizeBytes - (await window.read(sizeBytes - 4, 4)).readUInt32BE();
   if (start < 0 || start + BOX_HEADER_SIZE_BYTES > sizeBytes || boxes.some(({ offset }) => offset === start))
     return null;
