@@ -6,6 +6,7 @@ import type { ApiInputRef } from '#contract/request.ts';
 import type { InputOutcome, Operation } from '#operations/operation.ts';
 import { signAudio, signFragmented, signVideo } from '#operations/registry.ts';
 import { readManifest } from '../support/manifests/read-manifest.ts';
+import { withCompressedTables } from '../support/media/compressed-tables.ts';
 import { makeMedia } from '../support/media/make-media.ts';
 import { writeFiles } from '../support/publications/make-folder.ts';
 import { topBoxesOf } from '../support/publications/signed-publication.ts';
@@ -149,6 +150,16 @@ describe('a parent that verify does not call valid is recorded with what it says
     const { failures, warnings } = await parentIn('film.mp4', bytes, { name: 'a.avif', bytes: forged });
     const expected = [['assertion.bmffHash.additionalExclusionsPresent'], ['INGREDIENT_INVALID']];
     assert.deepEqual([failures, warnings], expected);
+  });
+
+  test('with tables that only others can read, in a movie that the request gives', async () => {
+    const { bytes } = await makeSigned('film.mp4', folder);
+    makeMedia(folder, [...'-f lavfi -i testsrc2=s=64x48:r=10:d=1 -c:v mjpeg'.split(' '), 'a.mov']);
+    const movie = withCompressedTables(readFileSync(join(folder, 'a.mov')));
+    const signed = await signBySdk(movie, 'video/quicktime', 'create');
+    signed.write('jp2 ', 8);
+    const { failures } = await parentIn('film.mp4', bytes, { name: 'a.mov', bytes: signed });
+    assert.deepEqual(failures, ['assertion.bmffHash.mismatch']);
   });
 
   test('with other bytes in the manifest of a picture that the request gives', async () => {

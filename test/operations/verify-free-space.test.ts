@@ -3,11 +3,11 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { deflateSync } from 'node:zlib';
 import { itemAt } from '#errors/assert.ts';
 import { BMFF_EXCLUSIONS, bmffHash, exclusion } from '#formats/isobmff/bmff-hash.ts';
 import { c2paUuidBox } from '#formats/isobmff-boxes.ts';
 import { makeManifest } from '../support/manifests/make-manifest.ts';
+import { withCompressedTables } from '../support/media/compressed-tables.ts';
 import { makeMedia } from '../support/media/make-media.ts';
 import { box, fullBox, u32, u64 } from '../support/media/movie-bytes.ts';
 import { topBoxesOf } from '../support/publications/signed-publication.ts';
@@ -39,12 +39,6 @@ function hiddenMovie(media: Buffer, samplesAt: number): Buffer {
   moov.write('free', 4, 'latin1');
   moov.writeUInt32BE(samplesAt, moov.indexOf('stco') + 12);
   return moov;
-}
-
-/** Compresses a movie as QuickTime does (QuickTime File Format, "Compressed Movie Resources"). */
-function compressedMovie(moov: Uint8Array): Buffer {
-  const data = box('cmvd', u32(moov.length), deflateSync(moov));
-  return box('moov', box('cmov', box('dcom', Buffer.from('zlib')), data));
 }
 
 describe('a movie of the official SDK', async () => {
@@ -99,8 +93,7 @@ test('a picture is invalid with free space that begins as a movie does', async (
 
 test('a movie whose tables only others can read is not vouched for', async () => {
   const film = madeOf('film.mov', '-f lavfi -i testsrc2=s=64x48:r=10:d=1 -c:v mjpeg');
-  const compressed = topBoxesOf(film).map(({ type, bytes }) => (type === 'moov' ? compressedMovie(bytes) : bytes));
-  const bytes = await signBySdk(Buffer.concat(compressed), 'video/quicktime', 'create');
+  const bytes = await signBySdk(withCompressedTables(film), 'video/quicktime', 'create');
   const verdict = await verdictOn('film.mov', { 'film.mov': bytes }, folder);
   assert.deepEqual(verdict, { state: 'refused', reason: 'BMFF_MOVIE_COMPRESSED' });
 });
@@ -143,6 +136,14 @@ test('a fragmented movie of the official SDK is valid, which moves all entries o
   longer.writeUInt32BE(4, 20);
   assert.equal(await stateOf('film.mp4', before, box('mfra', tfra)), 'valid');
   assert.equal(await stateOf('film.mp4', before, box('mfra', longer)), 'invalid', 'more entries than fragments');
+  // Players find an index by its size in the last bytes of the file, wherever it begins.
+  const hidden = (size: number) => box('mfra', tfra, fullBox('mfro', 0, u32(size)));
+  const sizeBytes = hidden(0).length;
+  assert.equal(await stateOf('film.mp4', before, hidden(sizeBytes)), 'valid');
+  assert.equal(await stateOf('film.mp4', before, box('free', hidden(0))), 'valid');
+  assert.equal(await stateOf('film.mp4', before, box('free', hidden(sizeBytes))), 'invalid', 'in free space');
+  const behind = box('mfra', tfra, fullBox('mfro', 0, u32(2 * sizeBytes)));
+  assert.equal(await stateOf('film.mp4', before, box('free', hidden(0)), behind), 'invalid', 'in the box before');
 });
 
 test('a verdict says that a signature leaves out by which positions players find samples', async () => {
@@ -161,4 +162,17 @@ test('a verdict says that a signature leaves out by which positions players find
   assert('codes' in verdict);
   assert.equal(verdict.state, 'valid');
   assert(verdict.codes.some(({ code }) => code === 'assertion.bmffHash.additionalExclusionsPresent'));
+});
+
+test('a moving picture is invalid with a file type by which players show its still picture', async () => {
+  const picture = madeOf('a.avif', '-f lavfi -i testsrc2=s=64x48:r=2:d=2 -c:v libaom-av1 -cpu-used 8');
+  const signed = await signBySdk(picture, 'image/avif', 'create');
+  const withBrands = (from: string, to: string) => {
+    const [own, ...others] = topBoxesOf(signed).map(({ bytes }) => bytes) as [Buffer, ...Buffer[]];
+    return [Buffer.from(own.toString('latin1').replaceAll(from, to), 'latin1'), ...others];
+  };
+  assert.equal(await stateOf('a.avif', signed), 'valid');
+  assert.equal(await stateOf('a.avif', ...withBrands('msf1', 'mif1')), 'valid');
+  for (const brand of ['avif', 'mif1', 'isom'])
+    assert.equal(await stateOf('a.avif', ...withBrands('avis', brand)), 'invalid');
 });

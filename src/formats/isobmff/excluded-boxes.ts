@@ -32,8 +32,11 @@ export function isOfItsType(
   return type === 'ftyp' ? isFileType(content, kind) : isRandomAccess(content);
 }
 
-/** Major brands by which players take a file for another container, or show an item of the metadata of a movie in its place. */
-const OTHER_BRANDS = { movie: /^(?:jp2 |jpx |jxl |avif)$/, picture: /^(?:jp2 |jpx |jxl )$/ };
+/** Major brands by which players take a file for another container. */
+const OTHER_BRANDS = /^(?:jp2 |jpx |jxl )$/;
+/** Brands by which players look for a picture: a movie that has one plays where the major brand is that of sequences. */
+const PICTURE_BRANDS = ['avif', 'avis'];
+const SEQUENCE_BRAND = 'avis';
 const BRAND = /^(?:[ -~]{4}|\0{4})$/;
 
 /** Tells whether a box holds a brand, a version and further brands (ISO/IEC 14496-12 §4.3). */
@@ -41,7 +44,10 @@ function isFileType(content: Uint8Array, kind: 'movie' | 'picture'): boolean {
   if (content.length > MAX_FILE_TYPE_BYTES) return false;
   const words = Array.from({ length: Math.ceil(content.length / 4) }, (_, index) => typeAt(content, index * 4));
   const [major = '', , ...others] = words;
-  return BRAND.test(major) && !OTHER_BRANDS[kind].test(major) && others.every((brand) => BRAND.test(brand));
+  const brands = [major, ...others];
+  const showsPicture = major !== SEQUENCE_BRAND && brands.some((brand) => PICTURE_BRANDS.includes(brand));
+  if (OTHER_BRANDS.test(major) || (kind === 'movie' && showsPicture)) return false;
+  return brands.every((brand) => BRAND.test(brand));
 }
 
 /** Tells whether a box holds indexes of fragments and nothing else (ISO/IEC 14496-12 §8.8.9), each with a size of 32 bits. */

@@ -35,7 +35,7 @@ import {
   OffsetCollector,
   type StoredOffsets,
 } from './stored-offsets.ts';
-import { findStrayTable, hiddenMovies, misplacedIn, misusedBoxes, strayIndexes } from './stray-boxes.ts';
+import { findStrayTable, hiddenIndex, hiddenMovies, misplacedIn, misusedBoxes, strayIndexes } from './stray-boxes.ts';
 import { isSearchedType, type StrayTable, strayTableIn } from './table-places.ts';
 import { kindOf, parseTrack, pictureTypeOf, type Track, type TrackKinds, trackKindsOf } from './track-kinds.ts';
 
@@ -136,6 +136,8 @@ async function readStructure(
   const { strayTable: inMovie, ...trackKinds } = await readTables(source, window, boxes, offsets, media);
   strayTable ??= inMovie;
   if (strayTable !== null) media.add(ANYWHERE);
+  const index = await hiddenIndex(source, window, boxes);
+  if (index !== null) media.add(index);
   const misplaced = [...misplacedIn(boxes), ...(await strayIndexes(name, window, boxes))];
   const placed = boxes.filter((box) => !misplaced.includes(box));
   const indexError = await readIndexes(name, window, placed, offsets);

@@ -1,7 +1,8 @@
-import type { ReadWindow } from '#bytes/byte-source.ts';
+import type { ByteSource, ReadWindow } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 import { BOX_HEADER_SIZE_BYTES, type Box, readWholeBox, type TopLevelBox } from './boxes.ts';
 import { isExcludedType, isOfItsType } from './excluded-boxes.ts';
+import type { MediaRange } from './media-boxes.ts';
 import { addRandomAccessOffsets, OffsetCollector, type OffsetTable } from './stored-offsets.ts';
 import { isOfTables, type StrayTable, strayTableIn } from './table-places.ts';
 
@@ -36,6 +37,23 @@ export async function strayIndexes(
     if (!leadsToFragments(await readWholeBox(name, window, box, MAX_INDEX_BYTES), fragments)) stray.push(box);
   }
   return stray;
+}
+
+/**
+ * Returns the range of an index of fragments that players find by its size in the last bytes of the file, where it is no box of the file;
+ * null for none.
+ */
+export async function hiddenIndex(
+  { sizeBytes }: ByteSource,
+  window: ReadWindow,
+  boxes: readonly TopLevelBox[],
+): Promise<MediaRange | null> {
+  if (!boxes.some(({ type }) => type === 'moof')) return null;
+  const start = sizeBytes - (await window.read(sizeBytes - 4, 4)).readUInt32BE();
+  if (start < 0 || start + BOX_HEADER_SIZE_BYTES > sizeBytes || boxes.some(({ offset }) => offset === start))
+    return null;
+  const type = (await window.read(start, BOX_HEADER_SIZE_BYTES)).toString('latin1', 4);
+  return type === 'mfra' ? { start, end: sizeBytes } : null;
 }
 
 function leadsToFragments(mfra: Box, fragments: ReadonlySet<number>): boolean {

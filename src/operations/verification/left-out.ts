@@ -192,10 +192,14 @@ async function findNamedFiles(
 async function problemOf(binding: Binding | null, file: AcceptedFile, signal: AbortSignal): Promise<string | null> {
   const { layout, picture, isSidecar } = file;
   if (binding === null && isSidecar) return 'The binding to the media cannot be read here.';
-  const { merkleBoxes = [], mediaBoxes = [], isBroken = false } = layout ?? {};
+  const { merkleBoxes = [], mediaBoxes, isBroken = false } = layout ?? {};
+  if (binding?.by === 'boxes' && mediaBoxes === undefined)
+    return 'The binding leaves out boxes, and those of the file cannot be read here.';
   if (isBroken) return 'The file has a box that is smaller than its header: players find other boxes behind it.';
   const { alg: algorithm, merkle: maps = [] } = binding?.by === 'boxes' ? binding : { alg: null };
-  if (!(await areInPlace({ maps, algorithm }, { source: file.source, merkleBoxes, mediaBoxes }, signal)))
+  if (
+    !(await areInPlace({ maps, algorithm }, { source: file.source, merkleBoxes, mediaBoxes: mediaBoxes ?? [] }, signal))
+  )
     return 'The file has media in the place of other media, or Merkle boxes that its manifest does not have in this order, or with more than their proof.';
   if (picture !== null && !isStoreAlone(file.store)) return OTHER_BYTES;
   for (const element of layout?.elements ?? []) {

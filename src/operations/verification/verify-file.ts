@@ -29,7 +29,7 @@ import type { InputContext, InputWork, OperationServices, VerificationOutcome } 
 import { withHeartbeat } from '../read-back.ts';
 import { describeReading, withFindings } from './describe-verdict.ts';
 import { isAccepted, judgeReading, NO_STORE, showsManifest } from './judge-reading.ts';
-import type { LeftOut } from './left-out.ts';
+import { bindingOf, type LeftOut } from './left-out.ts';
 import { answerKind, forensicsOf, type ReportKind, writeReport } from './report.ts';
 
 /** The reasons for which a verification has no crJSON. */
@@ -179,8 +179,12 @@ async function readAsset(
   }
   const crJsonAsset = sidecar === null ? { path: asset.path, mediaType: asset.mediaType } : null;
   // Whoever puts something into a container that only this service stumbles over must not hide media by that.
-  const isCompared = sidecar !== null || problem === null || problem.reason === 'FORMAT_UNKNOWN';
-  if (!isCompared && isAccepted(reading)) throw problem;
+  const isUnread = problem !== null && problem.reason !== 'FORMAT_UNKNOWN';
+  if (isUnread && isAccepted(reading)) {
+    // Of bytes, a sidecar says which ones it leaves out.
+    const leavesOutBoxes = store === null || bindingOf(store, reading.active_manifest)?.by === 'boxes';
+    if (sidecar === null || leavesOutBoxes) throw problem;
+  }
   return { reading, store, leftOut, crJsonAsset, warnings: [] };
 }
 
