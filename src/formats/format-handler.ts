@@ -119,6 +119,8 @@ export interface MediaLayout {
   leadsInto?(range: ByteRange, source: ByteSource, signal: AbortSignal): Promise<boolean>;
   /** Boxes beside those for media in which players find media all the same; a hash may leave them out. */
   readonly strayMedia?: readonly StrayBox[];
+  /** The box with which the file begins: players tell its container by that. Absent where formats have none. */
+  readonly firstBox?: StrayBox;
   /** True where readers and players find different boxes in the file. Absent where formats have none. */
   readonly isBroken?: boolean;
   /** True where players may read the file as text, which names other files, by what stands before its media. */

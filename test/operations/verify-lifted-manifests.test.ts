@@ -7,7 +7,7 @@ import { makeMedia } from '../support/media/make-media.ts';
 import { box } from '../support/media/movie-bytes.ts';
 import { topBoxesOf } from '../support/publications/signed-publication.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { c2paBox } from '../support/verification/file-forgeries.ts';
+import { c2paBox, takeApart } from '../support/verification/file-forgeries.ts';
 import { decoded, makeSigned, verdictOn } from '../support/verification/forged-files.ts';
 import { signBySdk } from '../support/verification/signed-updates.ts';
 
@@ -37,6 +37,18 @@ describe('a movie whose manifest was lifted into a sidecar', async () => {
       assert.equal(await stateOf(forged), 'invalid');
     });
   }
+
+  test('is invalid where it begins with free space that its hash leaves out, and other media play', async () => {
+    const film = madeOf('space.mp4', '-f lavfi -i testsrc2=s=320x240:r=10:d=1 -c:v libx264 -preset ultrafast');
+    const { bytes, end, store } = await takeApart(await signBySdk(film, 'video/mp4', 'create'));
+    const stateOf = async (file: Buffer) =>
+      (await verdictOn('space.mp4', { 'space.mp4': file, 'space.c2pa': store }, folder)).state;
+    const space = box('skip', stream, Buffer.alloc(end - box('skip', stream).length));
+    const forged = Buffer.concat([space, bytes.subarray(end)]);
+    assert.notEqual(decoded('space.mp4', forged, folder), decoded('space.mp4', bytes, folder));
+    assert.equal(await stateOf(bytes), 'valid');
+    assert.equal(await stateOf(forged), 'invalid');
+  });
 
   test('is not vouched for where only others can read its tables', async () => {
     const film = madeOf('film.mov', '-f lavfi -i testsrc2=s=64x48:r=10:d=1 -c:v mjpeg');

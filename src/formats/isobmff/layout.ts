@@ -162,6 +162,7 @@ async function readStructure(
     mediaBoxes: mediaBoxesOf(boxes),
     xmp: findXmp(boxes),
     strayMedia,
+    ...(boxes[0] !== undefined && { firstBox: boxes[0] }),
     strayTable,
     misplaced,
     indexError,

@@ -285,6 +285,9 @@ async function areZeros(source: ByteSource, start: number, end: number, signal: 
 /** Top-level boxes that a BMFF hash may leave out: what they hold is never played (C2PA 2.2 §18.7.3). */
 const HARMLESS_BOXES = /^\/(?:ftyp|mfra|free|skip)$/;
 
+/** Boxes that may begin a file though a hash leaves them out: what a file type holds is judged, and of media the beginning is hashed. */
+const TYPED_BOXES = ['ftyp', 'mdat'];
+
 /**
  * Returns what to say of a binding that leaves out parts of the file beside its manifest. Players must find no media in
  * boxes that it leaves out; where it cannot be read, it may leave out all of these. `layout` is null where the file is not
@@ -292,7 +295,7 @@ const HARMLESS_BOXES = /^\/(?:ftyp|mfra|free|skip)$/;
  */
 export function findExtra(
   binding: Binding | null,
-  layout: (Pick<MediaLayout, 'strayMedia'> & { readonly elements: readonly ByteRange[] }) | null,
+  layout: (Pick<MediaLayout, 'strayMedia' | 'firstBox'> & { readonly elements: readonly ByteRange[] }) | null,
 ): LeftOut | null {
   if (binding?.by === 'parts') return { code: UNHASHED, kind: 'informational' };
   if (binding?.by === 'ranges') {
@@ -302,9 +305,12 @@ export function findExtra(
     return isExtra ? { code: 'assertion.dataHash.additionalExclusionsPresent', kind: 'informational' } : null;
   }
   const code = 'assertion.bmffHash.additionalExclusionsPresent';
-  const strayMedia = layout?.strayMedia ?? [];
+  const { strayMedia = [], firstBox } = layout ?? {};
+  const isTypedFirst = firstBox === undefined || TYPED_BOXES.includes(firstBox.type);
   if (
-    strayMedia.some((box) => binding === null || binding.exclusions.some((exclusion) => mayLeaveOut(exclusion, box)))
+    [...strayMedia, ...(isTypedFirst ? [] : [firstBox])].some(
+      (box) => binding === null || binding.exclusions.some((exclusion) => mayLeaveOut(exclusion, box)),
+    )
   ) {
     const explanation = 'Players find media, or how to decrypt it, in parts of the file that the binding leaves out.';
     return { code, kind: 'failure', explanation };
