@@ -20,7 +20,10 @@ export function withoutLink(entry: JobResultEntry, input: ApiInputRef, path: str
   // A name is a whole value, or stands in quotes in a message.
   const namePair = [input.path, path].map((each) => JSON.stringify(basename(each)));
   const pairs = [pathPair, namePair, namePair.map(inJson)];
-  const text = pairs.reduce((json, [link = '', named = '']) => json.replaceAll(link, named), JSON.stringify(entry));
+  const text = pairs.reduce(
+    (json, [link = '', named = '']) => json.replaceAll(link, () => named),
+    JSON.stringify(entry),
+  );
   return JSON.parse(text);
 }
 

@@ -319,7 +319,7 @@ export class Scheduler {
       for (const lease of lost) this.#stopLost(lease);
       for (const jobId of cancelledJobs) for (const run of this.#runsOf(jobId)) run.cancel();
       if (!this.#queue.isShared) return;
-      // Where nothing runs, nothing was written.
+      // A renewal writes nothing where nothing runs.
       await this.writes.work();
       await this.#recount.freshValue();
     } catch (error) {

@@ -22,3 +22,12 @@ test('a result names the folder as it was given, and not the link that its outpu
   const taken = withoutLink({ ...entry, error: 'There is "/out/film_c2pa" already.' }, link, '/media/film');
   assert.equal(taken.error, 'There is "/out/film_c2pa" already.');
 });
+
+test('a result names a folder with dollar signs as it was given', () => {
+  const link = { type: 'local_folder_path', path: '/run/inputs/0/film_c2pa' } as const;
+  const error = 'There is no playlist in "/run/inputs/0/film_c2pa", the folder "film_c2pa".';
+  const entry = { input_index: 0, input_name: 'film_c2pa', status: 'failed', error } as const;
+  const named = withoutLink(entry, link, "/media/a$$b$&c$'");
+  assert.equal(named.error, `There is no playlist in "/media/a$$b$&c$'", the folder "a$$b$&c$'".`);
+  assert.equal(named.input_name, "a$$b$&c$'");
+});

@@ -1,12 +1,12 @@
 import { entry, warningEntry } from '../entry.ts';
 
-/** Ends the messages about files that readers find no manifest in. */
 /** Returns the command that writes the sizes in a file of RIFF anew, which is WAV unless its name says otherwise. */
 function rewriteSizes(name: string): string {
   const extension = /\.avi$/i.test(name) ? 'avi' : 'wav';
   return `ffmpeg -i in.${extension} -c copy out.${extension}`;
 }
 
+/** Ends the messages about files that readers find no manifest in. */
 const OR_SIDECAR = 'Or sign it as it is, with params.manifest set to "sidecar".';
 
 /** Ends the message about text, which is an error page of a server or a playlist, as a rule. */

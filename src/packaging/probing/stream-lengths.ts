@@ -79,7 +79,7 @@ interface Mp3Start {
 
 /** Finds the first frame of an MP3 file; null where there is none. */
 export async function readMp3Start(source: ByteSource, signal: AbortSignal): Promise<Mp3Start | null> {
-  const tagBytes = await tagBytesAt(source, 0, signal);
+  const tagBytes = tagBytesIn(await readRange(source, 0, Math.min(source.sizeBytes, ID3_HEADER_BYTES), signal));
   const length = Math.min(source.sizeBytes - tagBytes, MAX_GARBAGE_BYTES + FRAME_SEARCH_BYTES);
   if (length <= 0) return null;
   const bytes = await readRange(source, tagBytes, length, signal);
@@ -90,9 +90,8 @@ export async function readMp3Start(source: ByteSource, signal: AbortSignal): Pro
   return { offset: tagBytes + first, hasFrameCount };
 }
 
-/** Returns the size of the ID3v2 tag at an offset, in bytes; 0 where there is none. */
-async function tagBytesAt(source: ByteSource, offset: number, signal: AbortSignal): Promise<number> {
-  const head = await readRange(source, offset, Math.min(source.sizeBytes - offset, ID3_HEADER_BYTES), signal);
+/** Returns the size of the ID3v2 tag that begins with `head`, in bytes; 0 where there is none. */
+function tagBytesIn(head: Buffer): number {
   if (head.length < ID3_HEADER_BYTES || head.toString('latin1', 0, 3) !== 'ID3') return 0;
   return [6, 7, 8, 9].reduce((size, at) => size * 128 + ((head[at] as number) & 0x7f), 0) + ID3_HEADER_BYTES;
 }
@@ -131,10 +130,11 @@ async function walkFrames(
   let seconds = 0;
   let offset = start;
   while (offset + ADTS_HEADER_BYTES <= source.sizeBytes) {
-    const header = window.buffered(offset, ADTS_HEADER_BYTES) ?? (await window.read(offset, ADTS_HEADER_BYTES));
+    const length = Math.min(ID3_HEADER_BYTES, source.sizeBytes - offset);
+    const header = window.buffered(offset, length) ?? (await window.read(offset, length));
     const frame = PARSERS[kind](header, 0);
     if (frame === null) {
-      const tagBytes = await tagBytesAt(source, offset, signal);
+      const tagBytes = tagBytesIn(header);
       if (tagBytes === 0) return isTag(header) ? { seconds, missingBytes: 0 } : UNKNOWN;
       offset += tagBytes;
       continue;

@@ -14,7 +14,7 @@ export interface AddressingTask {
   /** The elements of its addressing scheme that it inherits, outermost first; the innermost decides. */
   readonly elements: readonly XmlElement[];
   readonly values: MpdValues;
-  /** Where the MPD has the representation. */
+  /** The position of the representation in the MPD. */
   readonly position: PlaylistPosition;
   readonly folder: SourceFolder;
   readonly index: FolderIndex;

@@ -60,9 +60,8 @@ export function listedParts({ init, fragments }: RenditionListing): readonly Lis
 
 /** Returns the init segment of each file that templates name beside their segments, by path. */
 export function initsOfAdjacent(playlists: readonly PlaylistDocument[]): ReadonlyMap<string, string> {
-  const representations = playlists.flatMap((playlist) => (playlist.kind === 'mpd' ? playlist.representations : []));
   return new Map(
-    representations.flatMap(({ init, adjacent }) =>
+    representationsIn(playlists).flatMap(({ init, adjacent }) =>
       init === null ? [] : adjacent.map(({ path }): [string, string] => [path, init.path]),
     ),
   );

@@ -44,7 +44,7 @@ export interface VerifiedListing {
   readonly untimed: number;
 }
 
-/** What a publication is verified by. */
+/** The readings of parts that a publication is verified by. */
 interface VerifiedBy {
   /** The verification that its parts were read by. */
   readonly verification: PartsVerification;
