@@ -146,6 +146,8 @@ export class PresentationWatch {
    */
   async start(report, init, renditions) {
     this.#store = (await storeIn(init)) ?? '';
+    // Fragments may have been verified before.
+    this.#isForeign = [...this.#inits.values()].some(({ store }) => store !== this.#store);
     this.#counts = countsIn(report);
     for (const { fragments } of renditions) await this.#readInits(fragments);
     this.#unverified = renditions.map(({ fragments }) => new Set(fragments.map(({ part }) => part.url)));

@@ -45,6 +45,8 @@ describe('encrypted pictures and sound', () => {
   test('are valid as packagers state it', async () => {
     const both = COMMON + WIDEVINE + PLAYREADY;
     asserted(await verifiedWith(both, both), 'valid', /Media unchanged/);
+    const inCapitals = WIDEVINE.replace('edef8ba9', 'EDEF8BA9');
+    asserted(await verifiedWith(COMMON + WIDEVINE, COMMON + inCapitals), 'valid', /Media unchanged/);
   });
 
   test('are valid where one of them is said to be encrypted by reference', async () => {

@@ -45,5 +45,5 @@ export function statedKinds(lineage: readonly XmlElement[]): Set<string> {
  */
 export function protectionOf([, , set, representation]: MpdRepresentation['lineage']): string[] {
   const elements = [set, representation].flatMap((element) => childrenOf(element, 'ContentProtection'));
-  return elements.map(({ attributes }) => attributes.get('schemeIdUri') ?? attributes.get('ref') ?? '');
+  return elements.map(({ attributes }) => (attributes.get('schemeIdUri') ?? attributes.get('ref') ?? '').toLowerCase());
 }
