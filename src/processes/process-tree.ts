@@ -107,7 +107,8 @@ function countIn(io: string, field: 'rchar' | 'wchar'): number {
 
 function read(file: string): string | null {
   try {
-    return readFileSync(file, 'latin1');
+    // Read as UTF-8, a file without a size takes no buffer of 64 kB: those kept the garbage collector of the HTTP thread busy.
+    return readFileSync(file, 'utf8');
   } catch {
     return null; // The process has exited, or the system does not tell.
   }

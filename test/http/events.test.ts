@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { jobListResponse } from '#contract/job-list.ts';
 import { type EventClient, eventStream } from '#http/routes/event-routes.ts';
 import { JobFeed } from '#jobs/following/job-feeds.ts';
@@ -264,6 +264,18 @@ describe('the text of events', () => {
     const told = await last();
     assert.ok(told instanceof Buffer);
     assert.equal(await last(), told);
+  });
+
+  test('is made for a few of many streams at once: the event loop turns between', async () => {
+    let made = 0;
+    const bounds = { commentIntervalMs: 60_000, stallTimeoutMs: 60_000 };
+    const streams = Array.from({ length: 1000 }, () => eventStream(eventsOf({ ...DONE, type: 'progress' }), bounds, UNBOUNDED));
+    await Promise.all(streams.map((each) => each.next()));
+    const all = Promise.all(streams.map((each) => each.next().then(() => (made += 1))));
+    await nextTurn();
+    assert.ok(made < 50, `${made} events were made in one turn`);
+    await all;
+    await Promise.all(streams.map((each) => each.return()));
   });
 
   test('ends with the events', async () => {

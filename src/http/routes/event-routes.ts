@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { FairCapacity } from '#concurrency/fair-capacity.ts';
+import { Semaphore } from '#concurrency/semaphore.ts';
 import { AppError } from '#errors/app-error.ts';
 import { scopeOf } from '#jobs/caller.ts';
 import { type JobEvent, type JobSnapshot, jobJson, type ListEvent } from '#jobs/job.ts';
@@ -13,6 +13,9 @@ import { type JobRoute, jobParams, knownJobId } from './job-routes.ts';
 
 /** Bound on the streams of a node; each holds a connection. */
 const MAX_STREAMS = 1000;
+
+/** Bound on the events that are written in one turn of the event loop: requests are handled between those of a thousand streams. */
+const MAX_EVENTS_A_TURN = 16;
 
 const COMMENT = Buffer.from(': nothing has changed\n\n');
 
@@ -194,26 +197,47 @@ async function* piecesOf<Event>(
   pieceOf: (event: Event) => Piece,
 ): AsyncGenerator<Piece, void, void> {
   try {
-    for (let event = await events.next(); event.done !== true; event = await events.next()) yield pieceOf(event.value);
+    for (let event = await events.next(); event.done !== true; event = await events.next()) {
+      await nextTurn();
+      yield pieceOf(event.value);
+    }
   } finally {
     await events.return?.();
   }
 }
 
+/** Yields a comment in each interval without a piece. One timer for a stream: one for each piece would keep the garbage collector busy. */
 async function* withComments(pieces: AsyncIterator<Piece>, intervalMs: number): AsyncGenerator<Piece, void, void> {
-  let next = pieces.next();
-  for (;;) {
-    const quiet = new AbortController();
-    const comment = sleep(intervalMs, null, { signal: quiet.signal }).catch(() => null);
-    const piece = await Promise.race([next, comment]).finally(() => quiet.abort());
-    if (piece === null) {
-      yield { bytes: COMMENT, isLast: false };
-      continue;
+  let tick = Promise.withResolvers<null>();
+  let isQuiet = true;
+  const ticks = setInterval(() => tick.resolve(null), intervalMs);
+  try {
+    let next = pieces.next();
+    for (;;) {
+      const piece = await Promise.race([next, tick.promise]);
+      if (piece === null) {
+        tick = Promise.withResolvers();
+        await nextTurn();
+        if (isQuiet) yield { bytes: COMMENT, isLast: false };
+        isQuiet = true;
+        continue;
+      }
+      if (piece.done === true) return;
+      isQuiet = false;
+      yield piece.value;
+      next = pieces.next();
     }
-    if (piece.done === true) return;
-    yield piece.value;
-    next = pieces.next();
+  } finally {
+    clearInterval(ticks);
   }
+}
+
+const turns = new Semaphore(MAX_EVENTS_A_TURN);
+
+/** Resolves in a turn of the event loop in which an event may be written. */
+async function nextTurn(): Promise<void> {
+  await turns.acquire();
+  setImmediate(() => turns.release());
 }
 
 /** Many may follow a job: how it ended, which may be megabytes, is written once for them all. */
