@@ -269,7 +269,9 @@ describe('the text of events', () => {
   test('is made for a few of many streams at once: the event loop turns between', async () => {
     let made = 0;
     const bounds = { commentIntervalMs: 60_000, stallTimeoutMs: 60_000 };
-    const streams = Array.from({ length: 1000 }, () => eventStream(eventsOf({ ...DONE, type: 'progress' }), bounds, UNBOUNDED));
+    const streams = Array.from({ length: 1000 }, () =>
+      eventStream(eventsOf({ ...DONE, type: 'progress' }), bounds, UNBOUNDED),
+    );
     await Promise.all(streams.map((each) => each.next()));
     const all = Promise.all(streams.map((each) => each.next().then(() => (made += 1))));
     await nextTurn();
