@@ -21,15 +21,18 @@ export function publicationFolder(folder: SourceFolder): PublicationFolder {
   const playlists = new Map<string, Promise<Buffer>>();
   let bytesRead = 0;
   const read = async (path: string, signal: AbortSignal): Promise<Buffer> => {
+    let countedBytes = 0;
     try {
       return await withSource(folder, { path }, signal, async (source) => {
         const { sizeBytes } = source;
         refuseLarger(path, 'bytes', sizeBytes, MAX_PLAYLIST_BYTES);
+        countedBytes = sizeBytes;
         bytesRead += sizeBytes;
         refuseBeyond('bytes of playlists', bytesRead, MAX_PLAYLISTS_BYTES);
         return await readRange(source, 0, sizeBytes, signal);
       });
     } catch (error) {
+      bytesRead -= countedBytes;
       playlists.delete(path);
       throw error;
     }
