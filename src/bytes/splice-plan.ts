@@ -42,6 +42,11 @@ interface HashingPlan {
 /** Hash algorithm allowed by C2PA (2.2, §13.1). */
 export type HashAlgorithm = 'sha256' | 'sha384' | 'sha512';
 
+/** Returns a hash algorithm by its name in C2PA; undefined for one that is not known here. */
+export function knownAlgorithm(name: string): HashAlgorithm | undefined {
+  return name === 'sha256' || name === 'sha384' || name === 'sha512' ? name : undefined;
+}
+
 /** Digests that executing a plan computed. */
 export interface PlanDigests {
   /** Digest of the bytes hashed into `flat`. */

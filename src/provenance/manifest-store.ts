@@ -61,6 +61,11 @@ export function manifestIn(bytes: Uint8Array, label?: string): JumbfBox | undefi
   return label === undefined ? store?.children.at(-1) : onlyChild(store, label);
 }
 
+/** Returns the claim of a manifest, which is the only one in a store that `readManifestStore` takes. */
+export function claimOf(manifest: JumbfBox | undefined): JumbfBox | undefined {
+  return manifest?.children.find(({ type }) => type === 'c2cl');
+}
+
 function requireManifest(manifest: JumbfBox): void {
   if (!MANIFEST_TYPES.includes(manifest.type)) throw new Error('it holds a box that is no manifest');
   requireNothingBeside(manifest);

@@ -1,22 +1,38 @@
 import assert from 'node:assert/strict';
+import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import * as cborg from 'cborg';
+import { buildRows, rowLengths } from '#bytes/merkle-tree.ts';
+import type { HashAlgorithm } from '#bytes/splice-plan.ts';
 import { itemAt } from '#errors/assert.ts';
 import { isobmff } from '#formats/formats.ts';
+import { findLeftOut } from '#operations/verification/left-out.ts';
+import { onlyCbor } from '#provenance/jumbf.ts';
 import { signBytes } from '../support/judges/file-judges.ts';
+import { forgeStore, storedAssertions, withContent } from '../support/manifests/forge-store.ts';
+import { defaultIdentity } from '../support/manifests/test-identity.ts';
 import { makeMedia } from '../support/media/make-media.ts';
 import { box, fullBox, u32 } from '../support/media/movie-bytes.ts';
+import { memorySource } from '../support/memory-bytes.ts';
 import { topBoxesOf } from '../support/publications/signed-publication.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { c2paBox } from '../support/verification/file-forgeries.ts';
+import {
+  c2paBox,
+  elementOf,
+  filled,
+  type SignedFile,
+  shortened,
+  takeApart,
+} from '../support/verification/file-forgeries.ts';
 import { verdictOn } from '../support/verification/forged-files.ts';
 import { signBySdk } from '../support/verification/signed-updates.ts';
 
 // Media of a single file in blocks that are hashed one by one. Merkle boxes say which block is which, and no hash covers them.
 
 const folder = temporaryFolder();
+const never = new AbortController().signal;
 /** Bytes of `mdat` before the first block. */
 const HEAD_BYTES = 16;
 
@@ -138,4 +154,34 @@ test('a file with two boxes of media is never valid with one in the place of the
   first.bytes.copy(forged, second.at, HEAD_BYTES);
   // The native reader pairs boxes and trees by chance.
   for (let count = 0; count < 12; count += 1) assert.equal(await stateOf(forged), 'invalid');
+});
+
+/** Returns a manifest whose claim alone states an algorithm, by which its trees are made anew. */
+async function withTreesOf(algorithm: HashAlgorithm, { bytes, store }: SignedFile): Promise<Buffer> {
+  const assertions = storedAssertions(store).map(({ label, box }) => {
+    if (!label.startsWith('c2pa.hash.bmff')) return { label, box };
+    const { alg: _, merkle, ...rest } = cborg.decode(onlyCbor(box) ?? Buffer.of()) as Record<string, unknown>;
+    const maps = (merkle as { alg?: string }[]).map(({ alg: __, ...map }, index) => {
+      const media = itemAt(mediaOf(bytes), index).subarray(HEAD_BYTES);
+      const count = Math.ceil(media.length / (BLOCK_KB * 1024));
+      const blocks = swapped(count, 0, 0).map((at) => media.subarray(at * BLOCK_KB * 1024, (at + 1) * BLOCK_KB * 1024));
+      const leaves = blocks.map((block) => hash(algorithm, block, 'buffer'));
+      return { ...map, hashes: buildRows(leaves, rowLengths(count).length - 1, algorithm).at(-1) };
+    });
+    return { label, box: withContent(box, cborg.encode({ ...rest, merkle: maps })) };
+  });
+  return await forgeStore(store, { assertions, algorithm, signer: defaultIdentity.signer });
+}
+
+test('blocks are hashed by the algorithm of the claim where nothing else states one', async () => {
+  const file = await takeApart(await signInBlocks(inTwoBoxes()));
+  for (const algorithm of ['sha256', 'sha512'] as const) {
+    // The official SDK makes SHA-256 alone: the file has no flat hash and no proofs of another algorithm.
+    const store = shortened(await withTreesOf(algorithm, file), 1000);
+    const content = Buffer.concat([store, Buffer.alloc(file.store.length - store.length)]);
+    const source = memorySource(filled(file, elementOf(file, content)));
+    const layout = { ...(await isobmff.readLayout(source, never)), merkleBoxes: [] };
+    const read = { source, mediaType: 'video/quicktime', layout, picture: null, store, report: {}, isSidecar: false };
+    assert.equal(await findLeftOut(read, never), null, algorithm);
+  }
 });

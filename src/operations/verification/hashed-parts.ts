@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { knownAlgorithm } from '#bytes/splice-plan.ts';
 import type { ByteRange } from '#formats/format-handler.ts';
 import { partBoundaries } from '#formats/part-boundaries.ts';
 
@@ -18,13 +19,16 @@ export const hashedParts = z.object({
   ),
 });
 
-type HashedParts = z.infer<typeof hashedParts>['boxes'];
+/** The hashes of a picture; `algorithm` is that of hashes that state none. */
+interface HashedParts {
+  readonly parts: z.infer<typeof hashedParts>['boxes'];
+  readonly algorithm: string;
+}
 
 /** The name of the part with the manifest, which has no hash. */
 const MANIFEST_PART = 'C2PA';
 /** The name of the first eight bytes of PNG, which are always the same, and which a list may leave out. */
 const PNG_HEADER = 'PNGh';
-const ALGORITHMS = ['sha256', 'sha384', 'sha512'];
 /** Ends of parts that are tried: as many as a JPEG of 64 MiB has bytes that may begin a segment. */
 const MAX_BOUNDARIES = 2 ** 18;
 /** Bytes that are hashed at once. */
@@ -35,7 +39,7 @@ const PIECE_BYTES = 1024 * 1024;
  * nothing behind it; `unknown` where it cannot be found out here, or where they leave out more.
  */
 export async function coverageOf(
-  parts: HashedParts,
+  { parts, algorithm: common }: HashedParts,
   { source, mediaType, element }: { source: ByteSource; mediaType: string; element: ByteRange | undefined },
   signal: AbortSignal,
 ): Promise<'whole' | 'begun' | 'unknown'> {
@@ -48,8 +52,8 @@ export async function coverageOf(
       at += element.length;
       continue;
     }
-    const algorithm = alg ?? 'sha256';
-    if (excluded === true || !ALGORITHMS.includes(algorithm)) return 'unknown';
+    const algorithm = knownAlgorithm(alg ?? common);
+    if (excluded === true || algorithm === undefined) return 'unknown';
     const digest = createHash(algorithm);
     for (let isFound = false; !isFound; ) {
       const { value: end, done } = await boundaries.next();

@@ -7,7 +7,7 @@ import type { PictureManifest } from '#formats/picture-manifest.ts';
 import { beginsWithText } from '#formats/text-beginning.ts';
 import { readStoreGraph } from '#provenance/chain-limits.ts';
 import { decodeCbor, type JumbfBox, onlyCbor, onlyChild } from '#provenance/jumbf.ts';
-import { manifestIn, parseManifestStore } from '#provenance/manifest-store.ts';
+import { claimOf, manifestIn, parseManifestStore } from '#provenance/manifest-store.ts';
 import { hasKnownHeaders, unsignedParts } from '#provenance/unsigned-bytes.ts';
 import type { ManifestReport } from '#provenance/validation-report.ts';
 import { coverageOf, hashedParts } from './hashed-parts.ts';
@@ -23,23 +23,28 @@ export type LeftOut = Pick<Verification['codes'][number], 'code' | 'kind'> & { r
 const byteRanges = z.array(z.object({ start: z.number(), length: z.number() }));
 const boxes = z.array(z.object({ xpath: z.string(), data: z.unknown().optional(), subset: z.unknown().optional() }));
 const dataHash = z.object({ exclusions: byteRanges.nullish() });
-const bmffHash = z.object({ exclusions: boxes, alg: z.string().nullish(), merkle: z.array(z.unknown()).nullish() });
+const ofAlgorithm = z.object({ alg: z.string().nullish() });
+const bmffHash = ofAlgorithm.extend({ exclusions: boxes, merkle: z.array(z.unknown()).nullish() });
 
 type ByteExclusion = z.infer<typeof byteRanges>[number];
 
-/** The binding of a manifest to its file: the byte ranges or the boxes that its hash leaves out, or the parts that are hashed. */
+/**
+ * The binding of a manifest to its file: the byte ranges or the boxes that its hash leaves out, or the parts that are hashed. `algorithm` is
+ * that of hashes which state none.
+ */
 type Binding =
   | {
       readonly by: 'parts';
       readonly parts: z.infer<typeof hashedParts>['boxes'];
       /** True where further hashes, which are not compared, bind other files behind the first one. */
       readonly isOfFirst: boolean;
+      readonly algorithm: string;
     }
   | { readonly by: 'ranges'; readonly exclusions: readonly ByteExclusion[] }
   | {
       readonly by: 'boxes';
       readonly exclusions: z.infer<typeof boxes>;
-      readonly alg?: string | null | undefined;
+      readonly algorithm: string;
       readonly merkle?: unknown[] | null | undefined;
     };
 
@@ -51,22 +56,29 @@ const OF_FURTHER_FILES = /^c2pa\.hash\.(?:multi-asset|\w+\.part)(?:__\d+)?$/;
  * it updates. Null where it cannot be read here, or is none that leaves out ranges or boxes, or hashes parts.
  */
 export function bindingOf(store: Uint8Array, label?: string): Binding | null {
-  const assertions = onlyChild(updatedManifest(store, label), 'c2pa.assertions')?.children ?? [];
+  const manifest = updatedManifest(store, label);
+  const assertions = onlyChild(manifest, 'c2pa.assertions')?.children ?? [];
   const bindings = assertions.filter(({ label }) => label.startsWith('c2pa.hash.'));
   const [binding, ...others] = bindings.filter(({ label }) => !OF_FURTHER_FILES.test(label));
   if (binding === undefined || others.length > 0) return null;
   const content = decodeCbor(onlyCbor(binding));
+  const algorithm = algorithmIn(content) ?? algorithmIn(decodeCbor(onlyCbor(claimOf(manifest)))) ?? 'sha256';
   if (binding.label === 'c2pa.hash.data') {
     const { data } = dataHash.safeParse(content);
     return data === undefined ? null : { by: 'ranges', exclusions: data.exclusions ?? [] };
   }
   if (binding.label === 'c2pa.hash.boxes') {
     const { data } = hashedParts.safeParse(content);
-    return data === undefined ? null : { by: 'parts', parts: data.boxes, isOfFirst: bindings.length > 1 };
+    return data === undefined ? null : { by: 'parts', parts: data.boxes, isOfFirst: bindings.length > 1, algorithm };
   }
   if (!binding.label.startsWith('c2pa.hash.bmff')) return null;
   const { data } = bmffHash.safeParse(content);
-  return data === undefined ? null : { by: 'boxes', ...data };
+  return data === undefined ? null : { by: 'boxes', ...data, algorithm };
+}
+
+/** Returns the algorithm that a claim or an assertion states for its hashes. */
+function algorithmIn(content: unknown): string | null | undefined {
+  return ofAlgorithm.safeParse(content).data?.alg;
 }
 
 /** The type of an update manifest, which has no binding of its own (C2PA 2.2 §11.2.3). */
@@ -149,11 +161,11 @@ const UNHASHED = 'assertion.boxesHash.additionalExclusionsPresent';
 
 /** Returns what to say of a picture of which not all parts are hashed; null where all are. */
 async function findUnhashed(
-  { parts, isOfFirst }: Binding & { readonly by: 'parts' },
+  { isOfFirst, ...hashed }: Binding & { readonly by: 'parts' },
   { source, mediaType, picture, isSidecar }: AcceptedFile,
   signal: AbortSignal,
 ): Promise<LeftOut | null> {
-  const coverage = await coverageOf(parts, { source, mediaType, element: picture?.elements[0] }, signal);
+  const coverage = await coverageOf(hashed, { source, mediaType, element: picture?.elements[0] }, signal);
   if (coverage === 'whole') return null;
   if (coverage === 'begun' && !isOfFirst) return { code: 'assertion.boxesHash.unknownBox', kind: 'failure' };
   const kind = isSidecar ? 'failure' : 'informational';
@@ -196,7 +208,7 @@ async function problemOf(binding: Binding | null, file: AcceptedFile, signal: Ab
   if (binding?.by === 'boxes' && mediaBoxes === undefined)
     return 'The binding leaves out boxes, and those of the file cannot be read here.';
   if (isBroken) return 'The file has a box that is smaller than its header: players find other boxes behind it.';
-  const { alg: algorithm, merkle: maps = [] } = binding?.by === 'boxes' ? binding : { alg: null };
+  const { algorithm, merkle: maps = [] } = binding?.by === 'boxes' ? binding : { algorithm: '' };
   if (
     !(await areInPlace({ maps, algorithm }, { source: file.source, merkleBoxes, mediaBoxes: mediaBoxes ?? [] }, signal))
   )

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { buildRows, isWholeProof, rowLengths } from '#bytes/merkle-tree.ts';
-import type { HashAlgorithm } from '#bytes/splice-plan.ts';
+import { type HashAlgorithm, knownAlgorithm } from '#bytes/splice-plan.ts';
 import type { ByteRange } from '#formats/format-handler.ts';
 import type { MerkleBox } from '#formats/isobmff-boxes.ts';
 
@@ -27,7 +27,7 @@ type MerkleMap = z.infer<typeof merkleMaps>[number];
 /** Trees of a manifest; `algorithm` is that of trees that state none. */
 interface Trees {
   readonly maps: unknown;
-  readonly algorithm: string | null | undefined;
+  readonly algorithm: string;
 }
 
 /** The parts of a file that trees bind, and that tell their places. */
@@ -54,7 +54,7 @@ export async function areInPlace(
   for (const [index, map] of maps.entries()) {
     const { offset, length } = mediaBoxes[index] as ByteRange;
     const media = { offset: offset + MEDIA_HEAD_BYTES, length: length - MEDIA_HEAD_BYTES };
-    if (!(await isTreeOf({ ...map, alg: map.alg ?? algorithm }, media, source, signal))) return false;
+    if (!(await isTreeOf(map, map.alg ?? algorithm, media, source, signal))) return false;
   }
   return true;
 }
@@ -79,15 +79,20 @@ function areInOrder(boxes: readonly MerkleBox[], maps: readonly MerkleMap[]): bo
 const MEDIA_HEAD_BYTES = 16;
 /** Blocks of the smallest size that signers offer, 1 KiB, in a box of 1 GiB. */
 const MAX_BLOCKS = 2 ** 20;
-const ALGORITHMS: readonly string[] = ['sha256', 'sha384', 'sha512'] satisfies HashAlgorithm[];
 
 /** Tells whether a map is the tree over the blocks of a range. A tree that is too large to tell is none. */
-async function isTreeOf(map: MerkleMap, media: ByteRange, source: ByteSource, signal: AbortSignal): Promise<boolean> {
-  const { alg, hashes } = map;
-  const algorithm = (alg ?? 'sha256') as HashAlgorithm;
+async function isTreeOf(
+  map: MerkleMap,
+  stated: string,
+  media: ByteRange,
+  source: ByteSource,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { hashes } = map;
+  const algorithm = knownAlgorithm(stated);
   const levels = map.count > 0 ? rowLengths(map.count).indexOf(hashes.length) : -1;
   const sizes = blockSizesOf(map, media.length);
-  if (levels === -1 || sizes === null || !ALGORITHMS.includes(algorithm)) return false;
+  if (levels === -1 || sizes === null || algorithm === undefined) return false;
   const leaves: Buffer[] = [];
   let at = media.offset;
   for (const size of sizes) {

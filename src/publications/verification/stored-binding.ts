@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { isWholeProof, rowLengths } from '#bytes/merkle-tree.ts';
-import type { HashAlgorithm } from '#bytes/splice-plan.ts';
+import { type HashAlgorithm, knownAlgorithm } from '#bytes/splice-plan.ts';
 import type { MerkleBox } from '#formats/isobmff-boxes.ts';
 import { decodeCbor, type JumbfBox, onlyCbor } from '#provenance/jumbf.ts';
-import { activeManifestOf, knownAlgorithm } from './stored-claim.ts';
+import { activeManifestOf } from './stored-claim.ts';
 
 /** The binding of a publication's active manifest to its init segments and fragments. */
 export interface StoredBinding {

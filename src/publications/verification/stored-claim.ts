@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import type { HashAlgorithm } from '#bytes/splice-plan.ts';
+import { knownAlgorithm } from '#bytes/splice-plan.ts';
 import { decodeCbor, type JumbfBox, onlyCbor, onlyChild } from '#provenance/jumbf.ts';
-import { manifestIn } from '#provenance/manifest-store.ts';
+import { claimOf, manifestIn } from '#provenance/manifest-store.ts';
 
 const reference = z.object({ url: z.string(), hash: z.instanceof(Uint8Array), alg: z.string().nullish() });
 const storedClaim = z.object({
@@ -30,7 +30,7 @@ export function activeManifestOf(store: Buffer): StoredManifest | undefined {
   const manifest = manifestIn(store);
   if (manifest === undefined) return undefined;
   const assertions = onlyChild(manifest, ASSERTION_STORE)?.children ?? [];
-  const box = manifest.children.find(({ type }) => type === 'c2cl');
+  const box = claimOf(manifest);
   const claimDigest = createHash('sha256')
     .update(box?.bytes ?? '')
     .digest('hex');
@@ -61,9 +61,4 @@ export function isClaimed({ label, bytes }: JumbfBox, claim: StoredClaim, which:
   const algorithm = knownAlgorithm(only.alg ?? claim.alg ?? 'sha256');
   if (algorithm === undefined) return false;
   return Buffer.compare(createHash(algorithm).update(bytes).digest(), only.hash) === 0;
-}
-
-/** Returns a hash algorithm by its name in C2PA; undefined for one that is not known here. */
-export function knownAlgorithm(name: string): HashAlgorithm | undefined {
-  return name === 'sha256' || name === 'sha384' || name === 'sha512' ? name : undefined;
 }

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import * as cborg from 'cborg';
+import type { HashAlgorithm } from '#bytes/splice-plan.ts';
 import { type JumbfBox, onlyCbor, onlyChild, parseJumbf } from '#provenance/jumbf.ts';
 import { signatureIn } from '#provenance/signature-headers.ts';
 import type { Signer } from '#provenance/signer.ts';
@@ -19,16 +20,22 @@ export function storedAssertions(store: Uint8Array): StoredAssertion[] {
 interface Forgery {
   readonly label?: string;
   readonly assertions: readonly StoredAssertion[];
+  /** The algorithm that the claim states. */
+  readonly algorithm?: HashAlgorithm;
   readonly signer: Signer;
 }
 
 /** Returns a store whose active manifest has other assertions or another label, and a new signature. */
-export async function forgeStore(original: Uint8Array, { label, assertions, signer }: Forgery): Promise<Buffer> {
+export async function forgeStore(
+  original: Uint8Array,
+  { label, assertions, algorithm, signer }: Forgery,
+): Promise<Buffer> {
   const store = parseJumbf(Buffer.from(original)) as JumbfBox;
   const manifest = store.children.at(-1) as JumbfBox;
   const boxes = assertions.map((each) => renamed(each.box, each.label));
   const references = assertions.map((each, index) => ({
     url: `self#jumbf=c2pa.assertions/${each.label}`,
+    alg: 'sha256',
     hash: new Uint8Array(hash('sha256', (boxes[index] as Buffer).subarray(8), 'buffer')),
   }));
   const parts: Buffer[] = [];
@@ -39,6 +46,7 @@ export async function forgeStore(original: Uint8Array, { label, assertions, sign
       const claim = cborg.decode(onlyCbor(box) as Uint8Array) as Record<string, unknown>;
       const replaced: Record<string, unknown> = { ...claim, created_assertions: references };
       delete replaced['gathered_assertions'];
+      if (algorithm !== undefined) replaced['alg'] = algorithm;
       if (label !== undefined) replaced['signature'] = `self#jumbf=/c2pa/${label}/c2pa.signature`;
       claimBytes = new Uint8Array(cborg.encode(replaced));
       parts.push(superbox(descriptionOf(box), [boxOf('cbor', claimBytes)]));
