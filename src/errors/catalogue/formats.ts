@@ -35,6 +35,11 @@ export const formatErrors = {
     ({ name, chunkId, offset, sizeBytes }) =>
       `The chunk "${chunkId}" at byte ${offset} of "${name}" has no size (${sizeBytes}), as in a file that was written to a pipe or never closed. Write its sizes first, for example with: ${rewriteSizes(name)}.`,
   ),
+  RIFF_SOUND_EMPTY: entry<{ name: string; offset: number }>(
+    'PROCESSING_FAILED',
+    ({ name, offset }) =>
+      `"${name}" has no sound: its chunk "data" at byte ${offset} holds 0 bytes. Submit a file with sound. If there is sound behind that byte, write its size first, for example with: ${rewriteSizes(name)}. ${OR_SIDECAR}`,
+  ),
   RIFF_CHUNK_EXCEEDS_PARENT: entry<{
     name: string;
     chunkId: string;

@@ -76,7 +76,7 @@ export interface WideSizes {
  * Walks the chunks of a RIFF file (Multimedia Programming Interface 1.0, ch. 2). A `data` chunk of unknown size
  * extends to the end of the file, as in players. Chunks that may move are marked where they lack their pad
  * byte. Throws `RIFF_TOO_MANY_CHUNKS`, `RIFF_CHUNK_ID_INVALID`, `RIFF_CHUNK_EXCEEDS_PARENT`,
- * `RIFF_SIZE_UNKNOWN` or `RIFF_TOO_LARGE`.
+ * `RIFF_SIZE_UNKNOWN`, `RIFF_SOUND_EMPTY` or `RIFF_TOO_LARGE`.
  */
 export async function readChunks(
   source: ByteSource,
@@ -182,7 +182,9 @@ function parseChunkHeader(source: ByteSource, header: Buffer, offset: number): R
 
 function requireInside(source: ByteSource, chunk: RiffChunk, statedEnd: number): void {
   const { id: chunkId, offset, sizeBytes } = chunk;
-  if (chunkId === 'data' && (sizeBytes === 0 || sizeBytes === SIZE_UNKNOWN)) {
+  // Players take all that follows for sound, a manifest too.
+  if (chunkId === 'data' && sizeBytes === 0) throw new AppError('RIFF_SOUND_EMPTY', { name: source.name, offset });
+  if (chunkId === 'data' && sizeBytes === SIZE_UNKNOWN) {
     throw new AppError('RIFF_SIZE_UNKNOWN', { name: source.name, chunkId, offset, sizeBytes });
   }
   const limit = Math.min(statedEnd, source.sizeBytes);

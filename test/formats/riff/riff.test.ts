@@ -163,10 +163,18 @@ describe('a WAV file is refused', () => {
   const refusals: Record<string, [Buffer, string]> = {
     'when its sound has no bytes': [
       Buffer.concat([wav([FORMAT], { riffSizeBytes: 36 }), chunk('data', Buffer.alloc(0))]),
-      'RIFF_SIZE_UNKNOWN',
+      'RIFF_SOUND_EMPTY',
     ],
     'when its sound has no bytes, and something else follows': [
       wav([FORMAT, { id: 'data', payload: Buffer.alloc(0) }, DATA]),
+      'RIFF_SOUND_EMPTY',
+    ],
+    'when the size of its sound is unknown, and something else follows': [
+      Buffer.concat([
+        wav([FORMAT], { riffSizeBytes: 94 }),
+        chunk('data', Buffer.alloc(50), { sizeBytes: 0xffffffff }),
+        Buffer.alloc(8),
+      ]),
       'RIFF_SIZE_UNKNOWN',
     ],
     'when a chunk is longer than the file': [
