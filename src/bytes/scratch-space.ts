@@ -12,6 +12,7 @@ import type { StagingKey } from './staged-name.ts';
 
 /** Free space that stays on the file system beside the reservations. */
 const FREE_SPACE_MARGIN_BYTES = 1024 * 1024;
+const HEARTBEAT_INTERVAL_MS = 30_000;
 /** Begins the name of the empty file in a scratch space that tells others how many bytes it has reserved. */
 const RESERVED = '.reserved-';
 /** Allowed names of files in a scratch space: none leads elsewhere. */
@@ -106,6 +107,16 @@ export class ScratchSpace {
    */
   adopt(source: Closable): void {
     this.#adopted.push(source);
+  }
+
+  /** Sends heartbeats until a call settles that tells no progress, such as one that has a file read by the SDK. */
+  async withHeartbeats<Result>(call: () => Promise<Result>): Promise<Result> {
+    const beats = setInterval(this.heartbeat, HEARTBEAT_INTERVAL_MS);
+    try {
+      return await call();
+    } finally {
+      clearInterval(beats);
+    }
   }
 
   /** Closes the adopted sources and removes the folder. */

@@ -214,7 +214,9 @@ export async function draftManifest(
   const ingredients = assignRoles(await describeIngredient(file, context), given);
   const request = manifestRequestOf(ingredients, work, services.manifestDefaults);
   const described = { title, mediaType: file.layout.mediaType, instanceId: instanceIdOf(work) };
-  const draft = await services.author.draft({ ...described, ...request }, context.signal);
+  const draft = await context.scratch.withHeartbeats(() =>
+    services.author.draft({ ...described, ...request }, context.signal),
+  );
   return { draft, warnings: [...ingredients.warnings, ...draft.warnings] };
 }
 

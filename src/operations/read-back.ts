@@ -20,27 +20,10 @@ export async function readBack(
   const late = AbortSignal.timeout(Math.ceil(boundMs));
   const signal = AbortSignal.any([context.signal, late]);
   try {
-    await withHeartbeat(context, sizeBytes, () => checker.readBack(asset, signal));
+    await context.scratch.withHeartbeats(() => checker.readBack(asset, signal));
   } catch (cause) {
     if (late.aborted && !context.signal.aborted) throw new AppError('READ_BACK_TIMED_OUT', { boundMs }, { cause });
     throw cause;
   }
   context.reached('verified');
-}
-
-/** Interval at which progress is reported while the official reader, which reports none, is at work. */
-const HEARTBEAT_INTERVAL_MS = 30_000;
-
-/** Reports the progress of an input as complete again and again until a call of the official reader has finished. */
-export async function withHeartbeat<Result>(
-  { progress }: Pick<InputContext, 'progress'>,
-  sizeBytes: number,
-  call: () => Promise<Result>,
-): Promise<Result> {
-  const heartbeat = setInterval(() => progress(sizeBytes, sizeBytes), HEARTBEAT_INTERVAL_MS);
-  try {
-    return await call();
-  } finally {
-    clearInterval(heartbeat);
-  }
 }

@@ -98,7 +98,7 @@ export async function signPublication(
   const { signal, scratch } = environment;
   const { title, sizeBytes: totalBytes } = task;
   const described = { title, mediaType: 'video/mp4', instanceId: instanceIdOf(key) };
-  const draft = await services.author.draft({ ...manifestRequest, ...described }, signal);
+  const draft = await scratch.withHeartbeats(() => services.author.draft({ ...manifestRequest, ...described }, signal));
   environment.checkWarnings([...given, ...draft.warnings]);
   const { maps, hasRoom } = await planManifest(draft, task, signal);
   const sink = await services.outputs.stageFolder(destination, totalBytes, key, signal, scratch);

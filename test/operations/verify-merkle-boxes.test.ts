@@ -8,6 +8,10 @@ import { buildRows, rowLengths } from '#bytes/merkle-tree.ts';
 import type { HashAlgorithm } from '#bytes/splice-plan.ts';
 import { itemAt } from '#errors/assert.ts';
 import { isobmff } from '#formats/formats.ts';
+import { InputResolver } from '#inputs/input-resolver.ts';
+import { localFileOpener } from '#inputs/local/local-file.ts';
+import type { Operation, OperationOutcome } from '#operations/operation.ts';
+import { signVideo, verify } from '#operations/registry.ts';
 import { findLeftOut } from '#operations/verification/left-out.ts';
 import { onlyCbor } from '#provenance/jumbf.ts';
 import { signBytes } from '../support/judges/file-judges.ts';
@@ -16,7 +20,9 @@ import { defaultIdentity } from '../support/manifests/test-identity.ts';
 import { makeMedia } from '../support/media/make-media.ts';
 import { box, fullBox, u32 } from '../support/media/movie-bytes.ts';
 import { memorySource } from '../support/memory-bytes.ts';
+import { writeFiles } from '../support/publications/make-folder.ts';
 import { topBoxesOf } from '../support/publications/signed-publication.ts';
+import { runInput } from '../support/run-input.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
   c2paBox,
@@ -124,8 +130,8 @@ describe('a file of the official SDK with Merkle boxes', async () => {
 });
 
 /** Returns sound of one track in two boxes of media of one size. */
-function inTwoBoxes(): Buffer {
-  const [ftyp, ...others] = topBoxesOf(sound(8));
+function inTwoBoxes(whole = sound(8)): Buffer {
+  const [ftyp, ...others] = topBoxesOf(whole);
   const mdat = itemAt(mediaOf(Buffer.concat(others.map(({ bytes }) => bytes))), 0).subarray(8);
   const half = mdat.length / 2;
   const start = (ftyp?.bytes.length ?? 0) + 8;
@@ -185,3 +191,33 @@ test('blocks are hashed by the algorithm of the claim where nothing else states 
     assert.equal(await findLeftOut(read, never), null, algorithm);
   }
 });
+
+for (const operation of [verify, signVideo] as readonly Operation<OperationOutcome>[]) {
+  test(`heartbeats are sent while several boxes of media are hashed (${operation.name})`, async (t) => {
+    // The native reader accepts boxes that are alike, however it pairs them.
+    const silence = sound(8);
+    const [{ length }] = mediaOf(silence) as [Buffer];
+    silence.fill(0, silence.indexOf('mdat') + 4, silence.indexOf('mdat') + length - 4);
+    const home = writeFiles(join(folder, operation.name), { 'sound.mov': await signInBlocks(inTwoBoxes(silence)) });
+    const openFile = localFileOpener({ roots: undefined, protectedPaths: [] });
+    const opener: typeof openFile = async (...asked) => {
+      const source = await openFile(...asked);
+      const read = source.read.bind(source);
+      const readSlowly: typeof read = async (target, ...rest) => {
+        await read(target, ...rest);
+        if (target.length === BLOCK_KB * 1024) t.mock.timers.tick(60_000);
+      };
+      return Object.assign(source, { read: readSlowly, pin: async () => true });
+    };
+    let beats = 0;
+    const worker = {
+      heartbeat: () => {
+        beats += 1;
+      },
+      services: { inputs: new InputResolver({ local_file_path: opener }, {}) },
+    };
+    t.mock.timers.enable({ apis: ['setInterval'] });
+    await runInput(operation, { input: { type: 'local_file_path', path: join(home, 'sound.mov') } }, home, worker);
+    assert.ok(beats >= 10, `${beats}`);
+  });
+}

@@ -21,6 +21,7 @@ type AskedInput = Pick<InputWork, 'input'> & Partial<Pick<InputWork, 'output' | 
 interface InputWorker {
   readonly context?: Partial<Omit<InputContext, 'scratch'>>;
   readonly services?: Partial<Omit<OperationServices, 'outputs'>>;
+  readonly heartbeat?: () => void;
   /** The folder of the outputs; `output` in the home by default. */
   readonly outputFolder?: string;
   /** Puts another sink in the place of the local one. */
@@ -32,12 +33,12 @@ export async function runInput<Outcome extends OperationOutcome>(
   { name, signs, run }: Operation<Outcome>,
   { input, output = null, params, attempt = 1 }: AskedInput,
   home: string,
-  { context, services, outputFolder = join(home, 'output'), sink = (local) => local }: InputWorker = {},
+  { context, services, heartbeat, outputFolder = join(home, 'output'), sink = (local) => local }: InputWorker = {},
 ): Promise<Outcome> {
   const dataDir = join(home, 'data');
   mkdirSync(dataDir, { recursive: true });
   const key = { jobId: 'job', inputIndex: 0, attempt };
-  const scratch = new ScratchSpace({ dir: join(home, 'scratch'), dataDir }, key);
+  const scratch = new ScratchSpace({ dir: join(home, 'scratch'), dataDir }, key, heartbeat);
   const work: InputWork = { ...key, operation: name, identity: signs ? 'default' : null, input, output, params };
   try {
     return await run(

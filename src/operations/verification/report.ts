@@ -53,14 +53,14 @@ type Forensics = (kind: ReportKind) => Pick<Verification, 'rubrics' | 'crjson' |
 export async function forensicsOf(
   asset: () => Promise<ReadableAsset | { readonly problem: string }>,
   { report, rubrics }: VerifyParams,
-  { signal }: InputContext,
+  { signal, scratch }: InputContext,
   { rubricsDir }: OperationServices,
   anchors: string | null,
 ): Promise<Forensics> {
   if (report !== 'crjson' && rubrics === undefined) return () => ({});
   const found = await asset();
   if ('problem' in found) return () => ({ crjson_omitted: found.problem });
-  const answer = await readInWasm({ answer: 'crjson', asset: found, anchors }, signal);
+  const answer = await scratch.withHeartbeats(() => readInWasm({ answer: 'crjson', asset: found, anchors }, signal));
   if ('problem' in answer) return () => ({ crjson_omitted: `The reader gives no crJSON: ${answer.problem}` });
   const crjson: unknown = JSON.parse(answer.text);
   const evaluated =

@@ -26,7 +26,6 @@ import { elsewhereWarnings, remoteManifestWarnings } from '../describe-ingredien
 import { readStore, storeRangesOf } from '../embedded-store.ts';
 import { faultOf } from '../ingredients.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '../operation.ts';
-import { withHeartbeat } from '../read-back.ts';
 import { describeReading, withFindings } from './describe-verdict.ts';
 import { isAccepted, judgeReading, NO_STORE, showsManifest } from './judge-reading.ts';
 import { bindingOf, type LeftOut } from './left-out.ts';
@@ -159,15 +158,13 @@ async function readAsset(
     ...(sidecar !== null && { detachedStore: sidecar }),
   };
   const read = (anchors: string | null) =>
-    withHeartbeat(context, source.sizeBytes, () =>
-      assetReadingOf({ ...asset, ...(anchors !== null && { anchors }) }, signal),
-    );
+    scratch.withHeartbeats(() => assetReadingOf({ ...asset, ...(anchors !== null && { anchors }) }, signal));
   const first = store === null ? await readUnknownSigner(lists, read) : await read(lists.pem);
   // Readers may say of two manifests that there is none to be read.
   const isFound = layout !== null || sidecar !== null || (picture !== null && picture.manifest !== null);
   if (first === 'none' && isFound && sidecar === null) return unreadable(NO_STORE);
   const file = { ...asset, source: pinned, layout, picture, store, isSidecar: sidecar !== null };
-  const { reading, leftOut } = await judgeReading(first, file, lists.pem, signal);
+  const { reading, leftOut } = await scratch.withHeartbeats(() => judgeReading(first, file, lists.pem, signal));
   await pinned.checkUnchanged?.(signal);
   if (!isFound && !showsManifest(reading)) {
     // Only the reader knows other pictures and documents: they have no manifest where it finds none. Of a damaged container
