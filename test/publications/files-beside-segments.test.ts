@@ -21,10 +21,15 @@ test('a publication that is signed as it is takes the fragments along that some 
     ...empty('start.mp4', 'sound-1.m4s', 'sound-2.m4s', 'sound-3.m4s', 'sound-9.m4s'),
   });
   const found = await findPublication(folder, NO_PATTERNS, never);
-  const { renditions } = await readMatchedPublication(folder, pathsInPlaylists(folder, found?.playlists ?? []), never);
+  const paths = pathsInPlaylists(folder, found?.playlists ?? []);
+  const { renditions, warnings } = await readMatchedPublication(folder, paths, never);
   // Names do not tell whose they are: the template does.
   assert.deepEqual(
     renditions.map(({ init, fragments }) => `${init.path}: ${fragments.map(({ path }) => path).join(' ')}`),
     ['head.mp4: pictures-1.m4s pictures-2.m4s', 'start.mp4: sound-1.m4s sound-2.m4s sound-3.m4s'],
+  );
+  assert.deepEqual(
+    warnings.map(({ reason, details }) => [reason, details]),
+    [['FRAGMENTS_NOT_IN_PLAYLISTS', { names: ['sound-3.m4s'], count: 1 }]],
   );
 });
