@@ -7,7 +7,7 @@ import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
 import { HEAD_SIZE_BYTES } from '#formats/format-handler.ts';
 import { AUDIO_ONLY_EXTENSIONS, formatOf, id3, riff } from '#formats/formats.ts';
-import { stemOf } from '#outputs/output-path.ts';
+import { sourceNameOf } from '#outputs/output-path.ts';
 import { isPlaylist } from '#outputs/output-sink.ts';
 
 /** A path or address of a command, or a file that was found below one. */
@@ -131,7 +131,7 @@ function hasPlaylists(names: readonly string[]): boolean {
 
 /** Tells whether a path is named as outputs of this program are. */
 export function isSigned(path: string): boolean {
-  return stemOf(basename(path)).endsWith('_c2pa');
+  return sourceNameOf(basename(path)) !== null;
 }
 
 /** Translates a system error of opening a path. Throws any other error. */

@@ -18,6 +18,9 @@ const EXTENSION = /^\.(?=.*[A-Za-z])[A-Za-z0-9]{1,8}$/;
 /** The rule for the leaf of a single-file output (`output_sinks.*.naming`). */
 export type Naming = 'derived' | 'in_place';
 
+/** Ends the stem of an output that is named by the rule `derived`. */
+const DERIVED_ENDING = '_c2pa';
+
 /**
  * Returns the leaf of a single-file output: `{stem}_c2pa.{ext}`, or the input's own name. An extension that none of
  * `extensions` is (lower case, without dot, the usual one first) is replaced, and a missing one added.
@@ -30,9 +33,15 @@ export function outputLeaf(
   const stem = stemOf(name);
   const given = name.slice(stem.length + 1);
   const fits = extensions.includes(given.toLowerCase());
-  const leaf = `${stem}${naming === 'derived' ? '_c2pa' : ''}.${fits ? given : extensions[0]}`;
+  const leaf = `${stem}${naming === 'derived' ? DERIVED_ENDING : ''}.${fits ? given : extensions[0]}`;
   if (fits || given === '') return { leaf, warnings: [] };
   return { leaf, warnings: [warning('EXTENSION_REPLACED', { name, extension: extensions[0] })] };
+}
+
+/** Returns the name or path of the source by that of an output; null where that is not named by the rule `derived`. */
+export function sourceNameOf(output: string): string | null {
+  const stem = stemOf(output);
+  return stem.endsWith(DERIVED_ENDING) ? stem.slice(0, -DERIVED_ENDING.length) + output.slice(stem.length) : null;
 }
 
 /** Returns a name without its extension. Names with different stems get different leaves, whatever their extensions. */

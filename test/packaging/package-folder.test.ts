@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { M3U8Parser } from 'hls.js';
@@ -75,6 +75,20 @@ describe('packaging a folder', () => {
     assert.deepEqual(await defaultsOf({}), ['https://example.com/audio/und_aac/index.m3u8']);
     assert.deepEqual(await defaultsOf({ default_language: 'en' }), ['https://example.com/audio/und_aac/index.m3u8']);
     assert.deepEqual(await defaultsOf({ default_language: 'de' }), ['https://example.com/audio/de_aac/index.m3u8']);
+  });
+
+  test('leaves out a file that is named as the signed copy of another one, unless the request asks for it', async () => {
+    const twice = join(place, 'twice');
+    mkdirSync(twice);
+    for (const name of ['film.mp4', 'film_c2pa.mp4', 'other_c2pa.mp4'])
+      cpSync(join(film, 'film.mp4'), join(twice, name));
+    const packaged = async (params: PackageParams): Promise<[count: number, isTold: boolean]> => {
+      const { outputPath, reasons } = await packageInput(twice, params);
+      return [readdirSync(join(outputPath, 'video')).length, reasons.includes('SIGNED_COPIES_LEFT_OUT')];
+    };
+    assert.deepEqual(await packaged({}), [2, true]);
+    assert.deepEqual(await packaged({ include: ['film*'] }), [2, false]);
+    assert.deepEqual(await packaged({ tracks: [{ file: 'film_c2pa.mp4', name: 'signed' }] }), [3, false]);
   });
 
   test('makes one film of a folder of several, which the request chooses', async () => {

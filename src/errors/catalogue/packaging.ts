@@ -138,6 +138,10 @@ export const packagingWarnings = {
   FILES_NOT_MEDIA: warningEntry<NameSample & { problem: string }>(
     ({ problem, ...files }) => `Left out: ${listNames(files)}, which ${problem}.`,
   ),
+  SIGNED_COPIES_LEFT_OUT: warningEntry<NameSample>(
+    (files) =>
+      `Left out, because they are named as signed copies of other files of the folder: ${listNames(files)}; params.include chooses files otherwise.`,
+  ),
   FILES_NOT_IN_PLAYLISTS: warningEntry<NameSample>(
     (files) => `Left out, because no playlist names them: ${listNames(files)}.`,
   ),

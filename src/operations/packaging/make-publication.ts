@@ -5,7 +5,9 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { PackageParams } from '#contract/package-request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
+import { sampleOfNames } from '#errors/entry.ts';
 import { type Warning, warning } from '#errors/warning.ts';
+import { sourceNameOf } from '#outputs/output-path.ts';
 import { packageMedia } from '#packaging/package-media.ts';
 import type { PackagedFolder } from '#packaging/packaged-folder.ts';
 import type { PackagingPlan, PlannedStream } from '#packaging/packaging-plan.ts';
@@ -116,7 +118,9 @@ export async function planPublication(
 ): Promise<PublicationTask> {
   const existing = await findPublication(folder, patterns, signal);
   if (existing === null) {
-    return { ...(await planMedia(folder, params, unusedPatterns(folder, patterns), signal)), existing };
+    const { sources, warnings } = withoutSignedCopies(folder, params);
+    const found = [...unusedPatterns(folder, patterns), ...warnings];
+    return { ...(await planMedia(sources, params, found, signal)), existing };
   }
   const { existing: wish = 'auto' } = params;
   if (wish === 'copy' || (wish === 'auto' && staysAsItIs(existing, folder))) {
@@ -145,6 +149,22 @@ function staysAsItIs(existing: ExistingPublication, folder: SourceFolder): boole
     if (error instanceof AppError && error.reason === 'PUBLICATION_NOT_REPACKAGED') return true;
     throw error;
   }
+}
+
+/**
+ * Returns the folder without files that are named as signed copies of others in it, with a warning: they would be renditions of the same
+ * media. The request may ask for them.
+ */
+function withoutSignedCopies(
+  folder: SourceFolder,
+  { include, tracks = [] }: PackageParams,
+): { readonly sources: SourceFolder; readonly warnings: readonly Warning[] } {
+  const paths = new Set(folder.files.map(({ path }) => path));
+  const asked = new Set(tracks.map(({ file }) => file));
+  const copies = new Set([...paths].filter((path) => paths.has(sourceNameOf(path) ?? '') && !asked.has(path)));
+  if (include !== undefined || copies.size === 0) return { sources: folder, warnings: [] };
+  const files = folder.files.filter(({ path }) => !copies.has(path));
+  return { sources: { ...folder, files }, warnings: [warning('SIGNED_COPIES_LEFT_OUT', sampleOfNames([...copies]))] };
 }
 
 /** Warns about patterns for a folder of media, which has no fragments. Throws where a pattern matches no file. */
