@@ -56,7 +56,7 @@ export const inputErrors = {
   FOLDER_WITHOUT_PLAYLISTS: entry<{ path: string; isWatched?: boolean }>(
     'INVALID_INPUT_TYPE',
     ({ path, isWatched = false }) =>
-      `"${path}" is a folder without playlists (.m3u8, .mpd), and so no publication. ${isWatched ? 'Put the media files in it into the watched folder itself' : 'Use --recursive for the media files in it'}.`,
+      `"${path}" is a folder without playlists (.m3u8, .mpd), and so no publication. ${isWatched ? 'Put the media files in it into the watched folder itself' : 'Use --recursive for the media files and publications in it'}.`,
   ),
   NOTHING_TO_PLAY: entry<{ path: string; names: readonly string[] }>(
     'INVALID_INPUT_TYPE',
