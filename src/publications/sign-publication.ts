@@ -249,8 +249,9 @@ async function writeOthers(
     path,
     sizeBytes: written.get(path)?.sizeBytes ?? 0,
   }));
+  const { name, baseUrl } = folder;
   const presented = {
-    folder: { name: folder.name, files, open: folder.open.bind(folder) },
+    folder: { name, files, open: folder.open.bind(folder), ...(baseUrl !== undefined && { baseUrl }) },
     bindingOf: (path: string) => bindings.get(path) ?? null,
     hash: async (path: string) => written.get(path) ?? null,
   };

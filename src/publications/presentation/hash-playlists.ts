@@ -29,7 +29,7 @@ export interface PlaylistText extends HashedFile {
 
 /** A folder with playlists whose files are hashed. */
 interface PresentedFolder {
-  readonly folder: Pick<SourceFolder, 'name' | 'files' | 'open'>;
+  readonly folder: Pick<SourceFolder, 'name' | 'files' | 'open' | 'baseUrl'>;
   /** Returns the binding of an init segment or a fragment of a signed rendition; null for any other file. */
   bindingOf(path: string): BoundPart | null;
   /** Hashes a file of the folder; null where it is not there. */
@@ -46,14 +46,13 @@ export async function hashNamedFiles(
   { folder, bindingOf, hash }: PresentedFolder,
   signal: AbortSignal,
 ): Promise<HashedPlaylist[]> {
-  // Without an address: a publication names the same files wherever it lies.
-  const located = { name: folder.name, files: folder.files, open: folder.open.bind(folder) };
-  const index = new FolderIndex(located, 'keep');
+  // With its address: players resolve addresses from the root of a server by it, and absolute ones.
+  const index = new FolderIndex(folder, 'keep');
   const others = new Set(playlists.map(({ path }) => path));
   const hashed: HashedPlaylist[] = [];
   for (const playlist of playlists) {
     const { path, sizeBytes, digest } = playlist;
-    const named = (await unlessMalformed(namedFiles(located, index, playlist, signal))) ?? [];
+    const named = (await unlessMalformed(namedFiles(folder, index, playlist, signal))) ?? [];
     const bound = named.map((each) => [each, bindingOf(each)] as const);
     const stated = bound.filter(([each, part]) => !isFragment(part) && !isPresented(each) && !others.has(each));
     const files = await mapConcurrent(stated, MAX_CONCURRENT_FILES, async ([each, part]) =>
