@@ -19,6 +19,9 @@ const RANGE = '"\\d{1,15}@\\d{1,15}"|\\d{1,15}@\\d{1,15}';
 /** The value of a variable: players replace none, `$` and braces in it in several ways, and end an address at others. */
 const VARIABLE_VALUE = `"[^"{}$#\\\\]+"`;
 
+/** The value of an attribute that nothing is right for: players take a variable from elsewhere, whatever else the tag says of it. */
+const NONE = '(?!)';
+
 /** Attributes of a tag with the texts of the grammars of their values. */
 type Attributes = Readonly<Record<string, string>>;
 
@@ -102,7 +105,7 @@ export const TAGS: ReadonlyMap<string, Tag> = new Map<string, Tag>(
     'EXT-X-VERSION': any(INTEGER),
     'EXT-X-INDEPENDENT-SEGMENTS': any(),
     'EXT-X-START': any({ 'TIME-OFFSET': SIGNED, PRECISE: 'YES|NO' }),
-    'EXT-X-DEFINE': any({ NAME: NAMED, VALUE: VARIABLE_VALUE, IMPORT: QUOTED, QUERYPARAM: QUOTED }, 'VALUE', 'NAME'),
+    'EXT-X-DEFINE': any({ NAME: NAMED, VALUE: VARIABLE_VALUE, IMPORT: NONE, QUERYPARAM: NONE }, 'VALUE', 'NAME'),
     EXTINF: media(`${DECIMAL}(?:,.*)?`),
     'EXT-X-BYTERANGE': media('\\d{1,15}(?:@\\d{1,15})?'),
     'EXT-X-DISCONTINUITY': media(),
