@@ -24,6 +24,7 @@ import {
   findCompressedFiles,
   findingsIn,
   findMisleadingNames,
+  findNamesOfVariables,
   findPlayedGaps,
 } from './playlist-findings.ts';
 import { findUnboundMedia, type UnboundMedia } from './unbound-media.ts';
@@ -128,6 +129,7 @@ export async function readListedPublication(
     findings: [
       ...findingsIn(playlists.map((document) => ({ document, isPlayedAsMedia: !ofKeyFrames.has(document.path) }))),
       ...(chosen === null ? findMisleadingNames(folder, playlists) : []),
+      ...findNamesOfVariables(folder),
       ...findPlayedGaps(playlists, index),
       ...(await findUnlistedBoxes(folder, playlists, signal)),
       // Behind all that names files.

@@ -157,21 +157,22 @@ export function findRedirected(
   return redirected.map(({ path }) => ({ playlist: path, line: 1, kind: 'ambiguous', problem, isOfFolder: true }));
 }
 
-/** Finds files that are named like playlists, and are none, and those that a variable names to players that know none. */
+/** Finds files that a variable names to players that know none. */
+export function findNamesOfVariables({ files }: Pick<SourceFolder, 'files'>): FoundInPlaylist[] {
+  const named = files.filter(({ path }) => path.includes('{$'));
+  const problem = 'its name is that of a variable, which some players do not replace';
+  return named.map(({ path }) => ({ playlist: path, line: 1, kind: 'ambiguous', problem, isOfFolder: true }));
+}
+
+/** Finds files that are named like playlists, and are none. */
 export function findMisleadingNames(
   { files }: Pick<SourceFolder, 'files'>,
   playlists: readonly PlaylistDocument[],
 ): FoundInPlaylist[] {
   const read = new Set(playlists.map(({ path }) => path));
-  return files.flatMap(({ path: playlist }): FoundInPlaylist[] => {
-    const found = { playlist, line: 1, kind: 'ambiguous' } as const;
-    if (playlist.includes('{$')) {
-      const problem = 'its name is that of a variable, which some players do not replace';
-      return [{ ...found, problem, isOfFolder: true }];
-    }
-    if (!isPresented(playlist) || isHidden(playlist) || read.has(playlist)) return [];
-    return [{ ...found, problem: 'it is named like a playlist, and is none that plays media' }];
-  });
+  const named = files.filter(({ path }) => isPresented(path) && !isHidden(path) && !read.has(path));
+  const problem = 'it is named like a playlist, and is none that plays media';
+  return named.map(({ path }) => ({ playlist: path, line: 1, kind: 'ambiguous', problem }));
 }
 
 /**
