@@ -241,6 +241,18 @@ describe('periods of an MPD', async () => {
     asserted(await played('PT6S', ['PT6S', sets(5)]), 'invalid', /"missing"/);
   });
 
+  test('may leave it out beside pictures only, and not where others play these', async () => {
+    const alone = (set: string): string =>
+      `${head.replace('PT6.0S', 'PT6S')}<Period id="0" duration="PT6S">${set}</Period></MPD>\n`;
+    const sound = alone(timeline('audio', 0, 6, 0));
+    const verdict = await verified({
+      ...signed,
+      'manifest.mpd': alone(timeline('video', 0, 6, 0)),
+      'sound.mpd': sound,
+    });
+    asserted(verdict, 'invalid', /"kind":"missing","part":"fragment"/);
+  });
+
   test('may not have segments on average begin behind its end', async () => {
     const listed = (seconds: number): string => {
       const urls = [1, 2, 3, 4, 5, 6].map((number) => `<SegmentURL media="chunk-stream0-0000${number}.m4s"/>`);

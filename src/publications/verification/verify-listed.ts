@@ -87,7 +87,7 @@ export async function verifyListed(
       untimed: untimedIn(ranges.renditions, ranges.timesOf),
     };
   }
-  const renditions = verifyRenditions(readings);
+  const renditions = verifyRenditions(readings, publication.choices);
   const timesOf = timesIn(renditions);
   const times = verifyTimes(publication.listings, publication.choices, timesOf);
   const manifestsOf = manifestsByEntry(renditions, manifests);

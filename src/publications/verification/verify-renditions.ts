@@ -1,6 +1,6 @@
 import { itemAt } from '#errors/assert.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
-import { idOf } from './choices.ts';
+import { type Choice, idOf } from './choices.ts';
 import type { ListedOrder, ListedRendition } from './listed-renditions.ts';
 import type { FragmentTimes } from './media-times.ts';
 import type { StoredMap } from './stored-binding.ts';
@@ -55,31 +55,41 @@ export interface VerifiedRendition extends RenditionReading {
 }
 
 /** Verifies the renditions of a publication, each by its map. */
-export function verifyRenditions(readings: readonly RenditionReading[]): VerifiedRendition[] {
+export function verifyRenditions(
+  readings: readonly RenditionReading[],
+  choices: readonly Choice[],
+): VerifiedRendition[] {
   const numberOf = new Map(
     // Of several renditions by one map the first counts: the others are copies.
     readings.flatMap(({ map }, index): [StoredMap, number][] => (map === null ? [] : [[map, index]])).reverse(),
   );
-  const endOf = endsOfPictures(readings);
+  const endOf = endsOfPictures(readings, choices);
   return readings.map(({ listed, read, map }, index) => {
     const first = map === null ? undefined : numberOf.get(map);
     const init = initDeviations(listed, read, map, numberOf);
     if (first !== undefined && first !== index) init.push(initDeviation(listed.init, 'added', first));
-    const endOfPictures = endOf.get(read === null ? null : idOf(read)) ?? Number.POSITIVE_INFINITY;
+    const endOfPictures = endOf.get(partKey(listed.init)) ?? Number.POSITIVE_INFINITY;
     const verify = new OrderVerification({ listed, read, map }, numberOf, endOfPictures);
     const { intact, deviations } = verify.verdict();
     return { listed, read, map, intact, deviations: [...init, ...deviations] };
   });
 }
 
-/** Returns when the signed pictures of each manifest end, in seconds. */
-function endsOfPictures(readings: readonly RenditionReading[]): Map<string | number | null, number> {
-  const ends = new Map<string | number | null, number>();
-  for (const { read } of readings) {
+/** Returns when the signed pictures end that play together with an init segment, in seconds, by its `partKey`. */
+function endsOfPictures(readings: readonly RenditionReading[], choices: readonly Choice[]): Map<string, number> {
+  const ownEnds = new Map<string, number>();
+  for (const { listed, read } of readings) {
     for (const { times, found } of read?.fragments ?? []) {
-      if (read === null || times?.isOfPictures !== true || !found?.isBound) continue;
-      ends.set(idOf(read), Math.max(ends.get(idOf(read)) ?? 0, times.startSeconds + times.durationSeconds));
+      if (times?.isOfPictures !== true || !found?.isBound) continue;
+      const key = partKey(listed.init);
+      ownEnds.set(key, Math.max(ownEnds.get(key) ?? 0, times.startSeconds + times.durationSeconds));
     }
+  }
+  const ends = new Map<string, number>();
+  for (const { played } of choices) {
+    const keys = played.map(({ init }) => partKey(init));
+    const pictures = keys.flatMap((key) => ownEnds.get(key) ?? []);
+    if (pictures.length > 0) for (const key of keys) ends.set(key, Math.max(ends.get(key) ?? 0, ...pictures));
   }
   return ends;
 }
@@ -219,7 +229,7 @@ class OrderVerification {
     return origin === null || rendition === undefined ? null : { rendition, index: origin.position };
   }
 
-  /** Returns true for an end that is no longer than what playlists may cut, and for sound that goes on behind the last pictures. */
+  /** Returns true for an end that is no longer than what playlists may cut, and for sound that goes on behind the pictures that it plays with. */
   #isTail({ start, end }: Run): boolean {
     if (end !== this.#map?.count) return false;
     const before = this.#timesAt.get(start - 1);
