@@ -132,7 +132,7 @@ function readSegments(path: string, lines: readonly HlsLine[]): Pick<HlsMedia, '
     else if (name === 'EXT-X-KEY') key = attributeOf(each, 'METHOD') === 'NONE' ? null : value;
     else if (name === 'EXT-X-MAP') map = readMap(path, each);
     else if (name === 'EXT-X-DISCONTINUITY-SEQUENCE') discontinuities = Number(value);
-    else if (name === 'EXT-X-PROGRAM-DATE-TIME') tags.dateSeconds = Date.parse(value) / 1000;
+    else if (name === 'EXT-X-PROGRAM-DATE-TIME') tags.dateSeconds = dateSecondsIn(value);
     else if (name === 'EXT-X-BYTERANGE') Object.assign(tags, { range: value.trim(), rangeLine: line });
     else if (name === 'EXTINF') {
       const [stated = ''] = value.split(',', 1);
@@ -141,6 +141,11 @@ function readSegments(path: string, lines: readonly HlsLine[]): Pick<HlsMedia, '
     }
   }
   return { segments, gaps };
+}
+
+/** Returns a time of day in seconds; without a zone one of UTC, as players take it: the zone of this host is no part of the verdict. */
+function dateSecondsIn(value: string): number {
+  return Date.parse(/(?:Z|[+-]\d{2}:?\d{2})$/.test(value) ? value : `${value}Z`) / 1000;
 }
 
 function noTags(): SegmentTags {
