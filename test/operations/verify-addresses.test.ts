@@ -79,6 +79,9 @@ const inBases = (period: string, representation: string): Edit =>
     ),
   );
 
+/** Text in UTF-8 as it is read in another encoding. */
+const readIn = (encoding: string, text: string): string => new TextDecoder(encoding).decode(Buffer.from(text));
+
 const NFC = 'é'.normalize('NFC');
 const NFD = 'é'.normalize('NFD');
 
@@ -121,6 +124,18 @@ const AMBIGUOUS: Readonly<Record<string, Edit>> = {
   'letters for which players find another file that take a playlist for Latin-1': allOf(
     namedBy('chunk-', `chunk-${NFC}’-`),
     beside(FIRST.replace('chunk-', 'chunk-Ã©â€™-')),
+  ),
+  ...Object.fromEntries(
+    ['windows-1251', 'shift_jis', 'gbk', 'koi8-r'].map((encoding): [string, Edit] => [
+      `the same that take it for text in ${encoding}`,
+      allOf(namedBy('chunk-', `chunk-${NFC}’-`), beside(FIRST.replace('chunk-', readIn(encoding, `chunk-${NFC}’-`)))),
+    ]),
+  ),
+  'letters in a base address for which they find another folder': allOf(
+    inBases('p/', `${NFC}/`),
+    inPlaylists((text) => text.replaceAll('p/v/', `p/${encodeURI(NFC)}/`)),
+    renamed('p/v/', `p/${NFC}/`),
+    beside(`p/${readIn('windows-1251', NFC)}/${FIRST}`),
   ),
   'letters that files compose otherwise': namedBy('chunk-', `chunk-${NFD}-`, `chunk-${NFC}-`),
   'capitals that the name of a file has not': allOf(renamed(FIRST, FIRST.toUpperCase())),
@@ -195,6 +210,23 @@ for (const [cases, edits] of [
     for (const [name, edit] of Object.entries(edits)) test(name, () => assertAmbiguous(edit));
   });
 }
+
+test('a publication is ambiguous where a file has the name of a variable, also for the entries that are chosen', async () => {
+  const files = allOf(
+    inVideo('#EXTM3U', '#EXTM3U\n#EXT-X-DEFINE:NAME="v",VALUE="chunk"'),
+    inVideo(FIRST, FIRST.replace('chunk', '{$v}')),
+  )(signed);
+  const verified = async (beside: Files, params: object): Promise<string> => {
+    const folder = writeFiles(join(home, `case-${count++}`, 'show'), { ...files, ...beside });
+    const input = { type: 'local_folder_path', path: folder } as const;
+    return (await verifyInput(input, join(folder, '..'), { params })).verification.state;
+  };
+  const literal = { [FIRST.replace('chunk', '{$v}')]: decoy };
+  for (const params of [{}, { entries: ['master.m3u8'] }]) {
+    assert.equal(await verified({}, params), 'valid');
+    assert.equal(await verified(literal, params), 'invalid', JSON.stringify(params));
+  }
+});
 
 test('a publication is ambiguous, and cannot be signed, whose playlists name a host in capitals and in small letters', async () => {
   const files = inVideo(INIT, `${HOST.replace('media', 'MEDIA')}${INIT}`)(signed);

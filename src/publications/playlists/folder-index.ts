@@ -7,6 +7,7 @@ import { type Warning, warning } from '#errors/warning.ts';
 import type { ByteRange, MediaPart } from '../media-part.ts';
 import { foldedPath } from '../presentation/presentation.ts';
 import { MAX_ADDRESS_LENGTH } from './limits.ts';
+import { OtherEncodings } from './other-encodings.ts';
 import type { PlaylistFinding } from './playlist-finding.ts';
 import { ServedNames } from './served-names.ts';
 
@@ -16,9 +17,6 @@ import { ServedNames } from './served-names.ts';
  * segment: a reference that names the folder itself would lead players elsewhere.
  */
 const FOLDER_URL = `http://folder.invalid/${randomUUID()}/`;
-
-/** Latin-1 as browsers decode it. */
-const LATIN_1 = new TextDecoder('windows-1252');
 
 /** A path below its base of letters that mean themselves in every address, as most references of large playlists are. */
 const PLAIN_REFERENCE = /^[\w-][\w.-]*(?:\/[\w-][\w.-]*)*$/;
@@ -55,6 +53,9 @@ export class FolderIndex {
   readonly #otherBases = new WeakMap<URL, readonly URL[]>();
   /** A base with all others and those around it, however they are read. */
   readonly #basesAround = new WeakMap<URL, readonly URL[]>();
+  /** Bases that references made, as they are written: the address of the playlist, and these references. */
+  readonly #written = new WeakMap<URL, readonly string[]>();
+  readonly #encodings: OtherEncodings;
   /** Files that were named, with what their address has beside their path. */
   readonly #named = new Map<string, string>();
   /** Of each playlist the first address of each kind that can be read in two ways. */
@@ -78,6 +79,7 @@ export class FolderIndex {
     this.isComplete = missing === 'keep';
     this.#addFile = 'addFile' in folder ? folder.addFile : undefined;
     this.#sizes = sizesIn(folder);
+    this.#encodings = new OtherEncodings(this.paths);
     this.#root = new URL(folder.baseUrl ?? FOLDER_URL);
   }
 
@@ -119,7 +121,17 @@ export class FolderIndex {
     const others = own.filter((each) => each.href !== url.href && this.#directoryOf(each) !== null);
     this.#otherBases.set(url, others);
     this.#basesAround.set(url, [...around, ...own]);
+    this.#written.set(url, [...(this.#written.get(base) ?? [base.href]), reference]);
     return url;
+  }
+
+  /** Returns the paths that a reference has, and its base, for players that take the playlist for text in another encoding. */
+  #pathsInEncodings(base: URL, reference: string): string[] {
+    const written = [...(this.#written.get(base) ?? [base.href]), reference];
+    return this.#encodings.readingsOf(written).flatMap((read) => {
+      const url = read.reduce((around, each) => URL.parse(each, around)?.href ?? around, this.#root.href);
+      return this.#pathsBelow(new URL(url), '');
+    });
   }
 
   /** Returns the bases that players read from a reference inside one: resolved or as it is written, with a slash at its end or without. */
@@ -204,8 +216,7 @@ export class FolderIndex {
       ...(encoded.includes('+') ? [decodePath(encoded.replaceAll('+', ' ')) ?? encoded] : []),
       // Some pass over parameters of a path (RFC 3986 §3.3).
       ...(encoded.includes(';') ? [decodePath(encoded.replace(/;[^/]*/g, '')) ?? encoded] : []),
-      // Some servers say that playlists are in Latin-1, and browsers go by that.
-      ...(/[^ -~]/.test(reference) ? this.#pathsBelow(base, LATIN_1.decode(Buffer.from(reference))) : []),
+      ...this.#pathsInEncodings(base, reference),
       // Some take query and fragment for a part of the name.
       ...(directory === null ? [] : [posix.join(directory, reference)]),
       ...this.#otherPaths(base, reference),
