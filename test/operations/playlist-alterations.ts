@@ -158,6 +158,10 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
       '</Period>',
       '<AdaptationSet mimeType="image/video"><Representation id="9" bandwidth="1"><BaseURL>p.jpg</BaseURL></Representation></AdaptationSet></Period>',
     ),
+    'a frame rate below zero, by which some players take the pictures for unknown': replaced(
+      /frameRate="[^"]*"/,
+      'frameRate="-1"',
+    ),
     'two components of sound': replaced(
       /(<AdaptationSet id="1"[^>]*>)/,
       '$1<ContentComponent id="1" contentType="audio"/><ContentComponent id="2" contentType="audio"/>',

@@ -127,6 +127,8 @@ const TIME = /^(?:0|[1-9]\d{0,19})$/;
 /** A number of 32 bits: some players count in no more. */
 const UNSIGNED = /^(?:0|[1-9]\d{0,9})$/;
 const POSITIVE = /^[1-9]\d{0,14}$/;
+/** A rate of frames: players leave out pictures of one below zero. */
+const RATE = /^\d{1,10}(?:\.\d{1,20})?(?:\/[1-9]\d{0,9})?$/;
 const BYTES = /^\d{1,15}-\d{1,15}$/;
 /** Values of attributes, of some elements alone, by which segments are counted and cut; players read others in several ways. */
 export const VALUES: ReadonlyMap<string, RegExp> = new Map(
@@ -135,6 +137,9 @@ export const VALUES: ReadonlyMap<string, RegExp> = new Map(
     // Some players look for the kind anywhere in a type.
     mimeType: /^(?:video|audio|text|image|application|font)\/(?!.*(?:video|audio|text|image))[\w.+-]+$/,
     bandwidth: INTEGER,
+    frameRate: RATE,
+    minFrameRate: RATE,
+    maxFrameRate: RATE,
     type: /^(?:static|dynamic)$/,
     timescale: /^[1-9]\d{0,9}$/,
     presentationTimeOffset: TIME,
