@@ -1,8 +1,9 @@
 import { type ByteSource, openedPathOf, readRange } from '#bytes/byte-source.ts';
 import { pinnedCopyOf } from '#bytes/local-copies.ts';
+import type { AppError } from '#errors/app-error.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import { HEAD_SIZE_BYTES, type MediaLayout, type ReadableLayout } from '#formats/format-handler.ts';
-import { formatOf } from '#formats/formats.ts';
+import { formatOf, readVerifiableFile } from '#formats/formats.ts';
 import { findPictureManifest } from '#formats/picture-manifest.ts';
 import type { OpeningContext } from '#inputs/input-opener.ts';
 import { fileIngredient, type IngredientSource } from '#provenance/manifest-request.ts';
@@ -40,6 +41,8 @@ export async function describeIngredient(file: DescribedFile, context: OpeningCo
     };
   }
   const pinned = await pinnedCopyOf(source, context.scratch, context.signal);
+  // A server may have given other bytes of it before: the copy is what the SDK reads.
+  if (pinned !== source) return await describeIngredient(await readVerifiableFile(pinned, context.signal), context);
   const manifest = {
     sizeBytes: storeRangesOf(layout).reduce((sum, { length }) => sum + length, 0),
     read: (signal: AbortSignal) =>
@@ -51,32 +54,39 @@ export async function describeIngredient(file: DescribedFile, context: OpeningCo
     mediaType: layout.mediaType,
     layout,
     picture: null,
+    problem: null,
   });
   return { ingredient: { ...fileIngredient(pinned, described), manifest, judge }, warnings: [] };
 }
 
-/** Describes a file whose container cannot be read here, such as a picture: the SDK reads from it what it can. */
+/**
+ * Describes a file whose container cannot be read here, such as a picture: the SDK reads from it what it can. `refusal` is the error of
+ * its container.
+ */
 export async function describeUnknown(
   source: ByteSource,
+  refusal: AppError,
   { scratch, signal }: OpeningContext,
 ): Promise<IngredientSource> {
   const pinned = await pinnedCopyOf(source, scratch, signal);
   const head = await readRange(pinned, 0, Math.min(pinned.sizeBytes, HEAD_SIZE_BYTES), signal);
-  const mediaType =
-    stillMediaType(head) ?? formatOf(head)?.mediaType ?? source.claimedMediaType ?? 'application/octet-stream';
+  const still = stillMediaType(head);
+  const problem = still !== null && refusal.reason === 'FORMAT_UNKNOWN' ? null : refusal;
+  const mediaType = still ?? formatOf(head)?.mediaType ?? source.claimedMediaType ?? 'application/octet-stream';
   const picture = await findPictureManifest(pinned, mediaType, signal);
-  const judge = judgeOf({ source: pinned, path: openedPathOf(pinned), mediaType, layout: null, picture });
+  const judge = judgeOf({ source: pinned, path: openedPathOf(pinned), mediaType, layout: null, picture, problem });
   return { ...fileIngredient(pinned, { title: source.name, mediaType }), judge };
 }
 
 /** Returns the judge of a file, which is that of `verify`. The SDK has read the file by then. */
 function judgeOf(file: Omit<ReadFile, 'store' | 'isSidecar'>): NonNullable<FileIngredient['judge']> {
   return async (report, store, signal) => {
-    const { reading, leftOut } = await judgeReading(report, { ...file, store, isSidecar: false }, null, signal);
+    const { reading, leftOut, unread } = await judgeReading(report, { ...file, store, isSidecar: false }, null, signal);
     if (reading === 'none') return [{ code: 'general.error', explanation: NO_STORE }];
     if ('problem' in reading) return [{ code: 'general.error', explanation: reading.problem }];
     const { failure = [] } = reading.validation_results?.activeManifest ?? {};
     const refused = failure.filter(({ code }) => !VALID_ASSET.tolerated.includes(code));
+    if (unread !== null) return [...refused, { code: 'general.error', explanation: unread.message }];
     return leftOut?.kind === 'failure'
       ? [...refused, { code: leftOut.code, explanation: leftOut.explanation ?? leftOut.code }]
       : refused;

@@ -99,7 +99,7 @@ async function unidentifiedParent(
   context: OpeningContext,
 ): Promise<UnassignedIngredient> {
   return {
-    ingredient: await describeUnknown(source, context),
+    ingredient: await describeUnknown(source, error, context),
     warnings:
       error.reason === 'FORMAT_UNKNOWN'
         ? []

@@ -140,10 +140,8 @@ async function sourceIngredient(
   try {
     const file = await readSignableFile(source, context.signal);
     const isSigned = file.layout.manifest !== null;
-    return await describeIngredient(
-      isSigned ? { ...file, source: await sources.of(path, context.signal) } : file,
-      context,
-    );
+    const described = isSigned ? await readSignableFile(await sources.of(path, context.signal), context.signal) : file;
+    return await describeIngredient(described, context);
   } catch (error) {
     if (!(error instanceof AppError) || isInputError(error.reason)) throw error;
     return {

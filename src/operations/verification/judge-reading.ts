@@ -1,4 +1,5 @@
 import type { ByteSource } from '#bytes/byte-source.ts';
+import type { AppError } from '#errors/app-error.ts';
 import type { ReadableLayout } from '#formats/format-handler.ts';
 import type { PictureManifest } from '#formats/picture-manifest.ts';
 import type { AssetReading } from '#provenance/official-reader.ts';
@@ -21,12 +22,16 @@ export interface ReadFile {
   /** Null where its bytes are not known here. */
   readonly store: Uint8Array | null;
   readonly isSidecar: boolean;
+  /** The error that its container was refused with; null for pictures and documents, which the readers alone know. */
+  readonly problem: AppError | null;
 }
 
 /** The reading that counts, and what it leaves out. */
 interface Judgement {
   readonly reading: AssetReading;
   readonly leftOut: LeftOut | null;
+  /** The error of a container that the readers accept, and in which nothing can be looked for here; null for others. */
+  readonly unread: AppError | null;
 }
 
 /** The problem of a file with an element of C2PA in which no reader, or not each the same, finds a manifest store. */
@@ -45,8 +50,16 @@ export async function judgeReading(
   const { layout, store, isSidecar } = file;
   const isKnown = isSidecar || (layout !== null && store !== null && bindingOf(store, labelOf(first)) !== null);
   const reading = isKnown && !lacksMatch(first) ? first : await readTwice(first, file, anchors, signal);
-  const leftOut = isAccepted(reading) ? await findLeftOut({ ...file, report: reading }, signal) : null;
-  return { reading, leftOut };
+  if (!isAccepted(reading)) return { reading, leftOut: null, unread: null };
+  const leftOut = await findLeftOut({ ...file, report: reading }, signal);
+  return { reading, leftOut, unread: unreadOf(file, reading.active_manifest) };
+}
+
+/** Returns the problem of a container: whoever puts something into one that only this service stumbles over must not hide media by that. */
+function unreadOf({ problem, store, isSidecar }: ReadFile, label: string | undefined): AppError | null {
+  // Of bytes, a sidecar says which ones it leaves out.
+  const leavesOutBytes = isSidecar && store !== null && bindingOf(store, label)?.by !== 'boxes';
+  return leavesOutBytes ? null : problem;
 }
 
 function labelOf(reading: AssetReading): string | undefined {
@@ -54,7 +67,7 @@ function labelOf(reading: AssetReading): string | undefined {
 }
 
 /** Returns true where the reader refuses nothing. */
-export function isAccepted(reading: AssetReading): reading is ManifestReport {
+function isAccepted(reading: AssetReading): reading is ManifestReport {
   return reading !== 'none' && !('problem' in reading) && reading.validation_state !== 'Invalid';
 }
 

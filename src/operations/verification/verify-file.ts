@@ -27,8 +27,8 @@ import { readStore, storeRangesOf } from '../embedded-store.ts';
 import { faultOf } from '../ingredients.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '../operation.ts';
 import { describeReading, withFindings } from './describe-verdict.ts';
-import { isAccepted, judgeReading, NO_STORE, showsManifest } from './judge-reading.ts';
-import { bindingOf, type LeftOut } from './left-out.ts';
+import { judgeReading, NO_STORE, showsManifest } from './judge-reading.ts';
+import type { LeftOut } from './left-out.ts';
 import { answerKind, forensicsOf, type ReportKind, writeReport } from './report.ts';
 
 /** The reasons for which a verification has no crJSON. */
@@ -148,6 +148,9 @@ async function readAsset(
   if (hasNone && sidecar === null) return withoutManifest(problem);
   if (sidecar === null && layout?.elements.some(({ content }) => content === null)) return unreadable(NO_STORE);
   const pinned = await pinnedCopyOf(source, scratch, signal);
+  // A server may have given other bytes of it before: the copy is what the readers get.
+  if (pinned !== source)
+    return await readAsset({ ...(await identify(pinned, signal)), sidecar }, pinned, lists, context);
   const picture = layout === null && sidecar === null ? await findPictureManifest(pinned, mediaType, signal) : null;
   const store = sidecar ?? (await embeddedStore(pinned, layout ?? picture, signal));
   const otherwise = store === null ? null : refuseStore(source.name, store);
@@ -163,8 +166,9 @@ async function readAsset(
   // Readers may say of two manifests that there is none to be read.
   const isFound = layout !== null || sidecar !== null || (picture !== null && picture.manifest !== null);
   if (first === 'none' && isFound && sidecar === null) return unreadable(NO_STORE);
-  const file = { ...asset, source: pinned, layout, picture, store, isSidecar: sidecar !== null };
-  const { reading, leftOut } = await scratch.withHeartbeats(() => judgeReading(first, file, lists.pem, signal));
+  const refused = problem?.reason === 'FORMAT_UNKNOWN' ? null : problem;
+  const file = { ...asset, source: pinned, layout, picture, store, isSidecar: sidecar !== null, problem: refused };
+  const { reading, leftOut, unread } = await scratch.withHeartbeats(() => judgeReading(first, file, lists.pem, signal));
   await pinned.checkUnchanged?.(signal);
   if (!isFound && !showsManifest(reading)) {
     // Only the reader knows other pictures and documents: they have no manifest where it finds none. Of a damaged container
@@ -175,13 +179,7 @@ async function readAsset(
     return withoutManifest(isSearched ? null : problem, warnings);
   }
   const crJsonAsset = sidecar === null ? { path: asset.path, mediaType: asset.mediaType } : null;
-  // Whoever puts something into a container that only this service stumbles over must not hide media by that.
-  const isUnread = problem !== null && problem.reason !== 'FORMAT_UNKNOWN';
-  if (isUnread && isAccepted(reading)) {
-    // Of bytes, a sidecar says which ones it leaves out.
-    const leavesOutBoxes = store === null || bindingOf(store, reading.active_manifest)?.by === 'boxes';
-    if (sidecar === null || leavesOutBoxes) throw problem;
-  }
+  if (unread !== null) throw unread;
   return { reading, store, leftOut, crJsonAsset, warnings: [] };
 }
 
