@@ -8,7 +8,7 @@ import { findPictureManifest } from '#formats/picture-manifest.ts';
 import type { OpeningContext } from '#inputs/input-opener.ts';
 import { fileIngredient, type IngredientSource } from '#provenance/manifest-request.ts';
 import { stillMediaType } from '#provenance/still-media-type.ts';
-import { VALID_ASSET } from '#provenance/validation-report.ts';
+import { problemsIn, VALID_ASSET } from '#provenance/validation-report.ts';
 import { readStore, storeRangesOf } from './embedded-store.ts';
 import { judgeReading, NO_STORE, type ReadFile } from './verification/judge-reading.ts';
 
@@ -86,10 +86,10 @@ function judgeOf(file: Omit<ReadFile, 'store' | 'isSidecar'>): NonNullable<FileI
     if ('problem' in reading) return [{ code: 'general.error', explanation: reading.problem }];
     const { failure = [] } = reading.validation_results?.activeManifest ?? {};
     const refused = failure.filter(({ code }) => !VALID_ASSET.tolerated.includes(code));
-    if (unread !== null) return [...refused, { code: 'general.error', explanation: unread.message }];
-    return leftOut?.kind === 'failure'
-      ? [...refused, { code: leftOut.code, explanation: leftOut.explanation ?? leftOut.code }]
-      : refused;
+    if (leftOut?.kind === 'failure')
+      return [...refused, { code: leftOut.code, explanation: leftOut.explanation ?? leftOut.code }];
+    const [problem] = unread === null ? problemsIn(reading.validation_results, VALID_ASSET) : [unread.message];
+    return problem === undefined || refused.length > 0 ? refused : [{ code: 'general.error', explanation: problem }];
   };
 }
 

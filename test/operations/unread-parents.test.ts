@@ -35,12 +35,12 @@ function forgedFrom(signed: Buffer): Buffer {
 }
 
 /** Signs a file as made from another one, of which a server states the media type. Returns what the manifest says of that. */
-async function parentOf(bytes: Buffer) {
+async function parentOf(bytes: Buffer, name = NAME) {
   const inputs = new InputResolver({
     local_file_path: async ({ path }) =>
-      path === NAME ? { ...memorySource(bytes, path), claimedMediaType: MEDIA_TYPE } : memorySource(smallWav(), path),
+      path === name ? { ...memorySource(bytes, path), claimedMediaType: MEDIA_TYPE } : memorySource(smallWav(), path),
   });
-  const parent = { type: 'file', source: { type: 'local_file_path', path: NAME } };
+  const parent = { type: 'file', source: { type: 'local_file_path', path: name } };
   const input = { type: 'local_file_path', path: 'new.wav' } as const;
   const asked = { input, params: { parent, all_actions_included: true } };
   const { outputPath } = await runInput(signAudio, asked, join(folder, `case-${count++}`), { services: { inputs } });
@@ -54,6 +54,51 @@ const many = Buffer.concat([film, ...Array.from({ length: 5000 }, () => riffChun
 many.writeUInt32LE(many.length - 8, 4);
 const otherForm = Buffer.from(film);
 otherForm.write('AVI\x19', 8, 'latin1');
+
+const longs = (...numbers: readonly number[]): Buffer => {
+  const bytes = Buffer.alloc(numbers.length * 4);
+  for (const [index, number] of numbers.entries()) bytes.writeUInt32LE(number, index * 4);
+  return bytes;
+};
+
+const PIXELS_AT = 8;
+
+/** Makes a gray picture of 8 by 8 in TIFF that names as many further pictures, of which the newer reader takes a thousand. */
+function pictureWith(furtherCount: number): Buffer {
+  const directoryAt = PIXELS_AT + 64;
+  const tags = [
+    ...[[256, 8] as const, [257, 8] as const, [258, 8] as const, [259, 1] as const, [262, 1] as const],
+    ...[[273, PIXELS_AT] as const, [277, 1] as const, [278, 8] as const, [279, 64] as const],
+  ];
+  const listAt = directoryAt + 2 + (tags.length + 1) * 12 + 4;
+  const furtherAt = listAt + furtherCount * 4;
+  const entry = (tag: number, count: number, value: number) => {
+    const start = Buffer.from([0, 0, 4, 0]);
+    start.writeUInt16LE(tag);
+    return Buffer.concat([start, longs(count, value)]);
+  };
+  const entries = [...tags.map(([tag, value]) => entry(tag, 1, value)), entry(330, furtherCount, listAt)];
+  return Buffer.concat([
+    ...[Buffer.from('II*\0'), longs(directoryAt), Buffer.alloc(64, 0x80)],
+    ...[Buffer.from([entries.length, 0]), ...entries, longs(0)],
+    ...[longs(...new Array<number>(furtherCount).fill(furtherAt)), Buffer.from([1, 0]), entry(256, 1, 1), longs(0)],
+  ]);
+}
+
+describe('a picture that was altered before its manifest was updated is not recorded as unchanged', () => {
+  for (const furtherCount of [10, 2000]) {
+    test(`with ${furtherCount} further pictures`, async () => {
+      const name = 'a.tiff';
+      const signed = await signBySdk(pictureWith(furtherCount), 'image/tiff', 'create');
+      const altered = Buffer.from(signed);
+      altered.fill(0x10, signed.indexOf(Buffer.alloc(64, 0x80)), signed.indexOf(Buffer.alloc(64, 0x80)) + 64);
+      const forged = await signBySdk(altered, 'image/tiff', 'update');
+      assert.notEqual(decoded(name, forged, folder), decoded(name, signed, folder));
+      assert.equal((await verdictOn(name, { [name]: forged }, folder)).state, 'invalid');
+      assert.equal((await parentOf(forged, name)).allActionsIncluded, false);
+    });
+  }
+});
 
 describe('a parent that verify refuses is not recorded as unchanged', () => {
   for (const [what, bytes, reason] of [

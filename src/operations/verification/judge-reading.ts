@@ -83,7 +83,7 @@ export function showsManifest(reading: AssetReading): boolean {
 
 /**
  * Has the newer reader confirm a reading that says nothing of the binding, or whose binding cannot be read here: it refuses a hash that
- * leaves out more than the manifest, and a C2PA box without one. If it knows no such container, the first reading stands.
+ * leaves out more than the manifest, and a C2PA box without one. Nothing is accepted that only the first reading accepts.
  */
 async function readTwice(
   first: AssetReading,
@@ -94,7 +94,7 @@ async function readTwice(
   // The newer reader takes no manifest apart from its asset.
   if (isSidecar || (first !== 'none' && !isAccepted(first))) return first;
   const second = await readInWasm({ answer: 'report', asset: { path, mediaType }, anchors }, signal);
-  if ('problem' in second) return UNREADABLE_MANIFEST.test(second.problem) ? second : first;
+  if ('problem' in second) return first !== 'none' || UNREADABLE_MANIFEST.test(second.problem) ? second : first;
   if (first === 'none' || !isAccepted(second.report)) return second.report;
   return lacksMatch(first) ? withBinding(first, second.report) : first;
 }
