@@ -68,9 +68,11 @@ const FORMATS = {
   'a.jpg': { take: partsOfJpeg, before: 1, wrap: (store: Buffer) => boxSegment(store, 1) },
 } as const;
 
-function hashOf(parts: readonly Part[]) {
-  const digest = createHash('sha256').update(Buffer.concat(parts.map(({ bytes }) => bytes)));
-  return { names: parts.map(({ name }) => name), alg: 'sha256', hash: [...digest.digest()], pad: [] };
+/** Returns the entry of parts; `ofClaim` is an algorithm that the claim alone states. */
+function hashOf(parts: readonly Part[], ofClaim?: string) {
+  const digest = createHash(ofClaim ?? 'sha256').update(Buffer.concat(parts.map(({ bytes }) => bytes)));
+  const stated = ofClaim === undefined && { alg: 'sha256' };
+  return { names: parts.map(({ name }) => name), ...stated, hash: [...digest.digest()], pad: [] };
 }
 
 /** Makes a picture and signs it with hashes of its parts. */
@@ -89,18 +91,17 @@ async function signedParts(
   form: 'each' | 'all',
   excluded: readonly boolean[] = [],
   others: readonly HardBinding[] = [],
+  ofClaim?: string,
 ) {
   const [before, behind] = [parts.slice(0, countBefore), parts.slice(countBefore)];
   const grouped = (group: Part[]) =>
     form === 'all'
-      ? [hashOf(group)]
-      : group.map((part) => ({ ...hashOf([part]), excluded: excluded[parts.indexOf(part)] === true }));
+      ? [hashOf(group, ofClaim)]
+      : group.map((part) => ({ ...hashOf([part], ofClaim), excluded: excluded[parts.indexOf(part)] === true }));
   const own = { names: ['C2PA'], alg: 'sha256', hash: [0], pad: [] };
-  const data = { alg: 'sha256', boxes: [...grouped(before), own, ...grouped(behind)] };
+  const binding = { label: 'c2pa.hash.boxes', data: { boxes: [...grouped(before), own, ...grouped(behind)] } };
   const element = wrap(
-    Buffer.from(
-      await makeManifest({ label: 'c2pa.hash.boxes', data } as never, undefined, undefined, undefined, others),
-    ),
+    Buffer.from(await makeManifest(binding as never, undefined, undefined, undefined, others, ofClaim)),
   );
   const bytesOf = (group: Part[]) => Buffer.concat(group.map(({ bytes }) => bytes));
   return { before: bytesOf(before), element, behind: bytesOf(behind) };
@@ -143,6 +144,16 @@ for (const name of Object.keys(FORMATS) as (keyof typeof FORMATS)[]) {
 }
 
 const named = (name: string, bytes: string): Part => ({ name, bytes: Buffer.from(bytes, 'hex') });
+
+test('a picture whose claim alone states the algorithm is unchanged, and invalid with another part', async () => {
+  for (const ofClaim of ['sha384', 'sha512']) {
+    const parts = partsOfPng(readFileSync(join(folder, 'a.png')));
+    const { before, element, behind } = await signedParts(parts, 2, FORMATS['a.png'].wrap, 'each', [], [], ofClaim);
+    const { state, summary } = await verdict('a.png', before, element, behind);
+    assert.deepEqual([state, summary.split('.')[0]], ['valid', 'Unchanged since signing']);
+    assert.equal((await verdict('a.png', before, element, behind, Buffer.from('anything'))).summary, NOT_THERE);
+  }
+});
 
 test('a picture in JPEG XL with hashes of its boxes is unchanged, and invalid with another box', async () => {
   const boxes = [

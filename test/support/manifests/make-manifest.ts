@@ -8,8 +8,8 @@ const RESERVE_BYTES = 4096;
 
 /**
  * A manifest of nothing but a hard binding, made by the official SDK under a throw-away certificate. With `sizeBytes`, the
- * padding of the signature gives it that size; `label` is its own in place of a random one, and `others` are
- * further assertions.
+ * padding of the signature gives it that size; `label` is its own in place of a random one, `others` are further
+ * assertions, and `alg` is the hash algorithm of the claim.
  */
 export async function makeManifest(
   binding: HardBinding,
@@ -17,25 +17,21 @@ export async function makeManifest(
   identity: TestIdentity = defaultIdentity,
   label?: string,
   others: readonly HardBinding[] = [],
-): Promise<Buffer> {
-  const manifest = await signedWith(binding, RESERVE_BYTES, identity, label, others);
-  if (sizeBytes === undefined || sizeBytes === manifest.length) return manifest;
-  return signedWith(binding, RESERVE_BYTES + sizeBytes - manifest.length, identity, label, others);
-}
-
-async function signedWith(
-  { label, data }: HardBinding,
-  reserveSize: number,
-  { chain, signer }: TestIdentity,
-  manifestLabel: string | undefined,
-  others: readonly HardBinding[],
+  alg = 'sha256',
 ): Promise<Buffer> {
   const definition = {
-    ...(manifestLabel !== undefined && { label: manifestLabel }),
+    ...(label !== undefined && { label }),
+    hash_alg: alg,
     title: 'test',
     claim_generator_info: [{ name: 'test', version: '1' }],
-    assertions: [{ label, data }, ...others],
+    assertions: [binding, ...others],
   };
+  const manifest = await signedWith(definition, RESERVE_BYTES, identity);
+  if (sizeBytes === undefined || sizeBytes === manifest.length) return manifest;
+  return signedWith(definition, RESERVE_BYTES + sizeBytes - manifest.length, identity);
+}
+
+async function signedWith(definition: object, reserveSize: number, { chain, signer }: TestIdentity): Promise<Buffer> {
   const builder = Builder.withJson(definition as never, { verify: { verify_after_sign: false } });
   builder.setIntent({ create: 'http://cv.iptc.org/newscodes/digitalsourcetype/digitalCapture' } as never);
   builder.setNoEmbed(true);
