@@ -143,7 +143,7 @@ function readSegments(path: string, lines: readonly HlsLine[]): Pick<HlsMedia, '
   return { segments, gaps };
 }
 
-/** Returns a time of day in seconds; without a zone one of UTC, as players take it: the zone of this host is no part of the verdict. */
+/** Returns a time of day in seconds; without a zone one of UTC: the zone of this host is no part of the verdict. */
 function dateSecondsIn(value: string): number {
   return Date.parse(/(?:Z|[+-]\d{2}:?\d{2})$/.test(value) ? value : `${value}Z`) / 1000;
 }
