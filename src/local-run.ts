@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '#config/config.ts';
-import { signsForDevelopment } from '#config/identities.ts';
+import { signerStateDir, signsForDevelopment } from '#config/identities.ts';
 import { requireOptionalPackages } from '#config/optional-packages.ts';
 import type { JobResultEntry, OperationName } from '#contract/job.ts';
 import type { ListedJob } from '#contract/job-list.ts';
@@ -13,6 +13,7 @@ import type { OperationRequest } from '#operations/operation.ts';
 import { operationNamed } from '#operations/registry.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import { type AssertionChecker, createAssertionChecker } from '#provenance/assertion-checker.ts';
+import { CheckedCredentials } from '#provenance/checked-credentials.ts';
 import { Signers } from '#provenance/signers.ts';
 import { TrustStore } from '#provenance/trust-store.ts';
 import type { Log } from '#telemetry/logger.ts';
@@ -76,16 +77,14 @@ export class LocalRun {
     const config = localConfig(options, folder.path);
     const storeFolder = join(folder.path, 'store');
     mkdirSync(storeFolder, { mode: 0o700 });
-    // A thread opens it while the signer and a worker start.
+    // A thread opens it while the signers and a worker start.
     const store = Jobs.openStore(storeFolder, log);
     started.defer(() => store.then(({ close }) => close()).catch(() => undefined));
     store.catch(() => undefined);
     const trust = started.adopt(await TrustStore.open({ settings: config.trust, log }), (each) => each.close());
     const launcher = await prepareLauncher({ config, configFile: options.configFile, log });
     launcher.hide([storeFolder]);
-    const signer = options.signs
-      ? await Signers.start({ config: signerConfig(options), launcher, log, trust })
-      : undefined;
+    const signer = options.signs ? startSigners(options, launcher, trust) : undefined;
     started.defer(() => signer?.close());
     const jobs = started.adopt(await startJobs({ config, launcher, trust, signer, store, options }), (each) =>
       each.stop(0),
@@ -174,10 +173,9 @@ function refusalsIn(error: unknown): ReadonlyMap<number, AppError> {
 
 /** Throws `FOLDER_UNUSABLE` for the folder of outputs, and for that of a development identity where one is needed. */
 function requireWritable({ config, outputDir, signs }: LocalRunOptions): void {
-  const own = xdgFolder('XDG_DATA_HOME', '.local/share');
   const folders = [
     ...(outputDir === null ? [] : [['--output', outputDir, 0o777] as const]),
-    ...(signs && signsForDevelopment(config) ? [['XDG_DATA_HOME', own, 0o700] as const] : []),
+    ...(signs && signsForDevelopment(config) ? [['XDG_DATA_HOME', identityFolder(), 0o700] as const] : []),
   ];
   for (const [key, folder, mode] of folders) {
     const problem = problemOfFolder(folder, mode);
@@ -232,11 +230,21 @@ function localConfig({ config, outputDir, replacesOutputs, parallel }: LocalRunO
 
 /** Returns the development identity as a configured one, which workers cannot read. */
 function developmentFiles() {
-  const own = join(xdgFolder('XDG_DATA_HOME', '.local/share'), 'identity');
-  return { certificate_path: own, private_key_path: own };
+  const folder = identityFolder();
+  return { certificate_path: folder, private_key_path: folder };
 }
 
-/** Returns the configuration of the signer, which makes a development identity where there is no other. */
-function signerConfig({ config }: LocalRunOptions): Config {
-  return { ...config, jobs: { ...config.jobs, data_dir: xdgFolder('XDG_DATA_HOME', '.local/share') } };
+/** Returns the folder of the development identity. A sandbox hides it only if it is there when the sandbox is made. */
+function identityFolder(): string {
+  return join(userFolder(), 'identity');
+}
+
+function userFolder(): string {
+  return xdgFolder('XDG_DATA_HOME', '.local/share');
+}
+
+/** Starts signers, which make a development identity where there is no other. */
+function startSigners({ config, log }: LocalRunOptions, launcher: Launcher, trust: TrustStore): Signers {
+  const own = { ...config, jobs: { ...config.jobs, data_dir: userFolder() } };
+  return new Signers({ config: own, launcher, log, trust, checked: new CheckedCredentials(signerStateDir(own)) });
 }

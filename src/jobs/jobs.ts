@@ -107,6 +107,7 @@ export class Jobs {
     if (this.#options.store !== undefined) this.#pool.prestart();
     let engine: JobEngine | null = null;
     try {
+      await this.#options.signer?.started;
       engine = await this.#openEngine();
       await this.#options.clearStagings?.();
       this.#engine = await this.#assemble(engine);

@@ -6,6 +6,7 @@ import { Child } from '#processes/child.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { TimeStampSettings } from './authoring/time-stamps.ts';
+import type { CheckedCredentials } from './checked-credentials.ts';
 import type { ManifestProblem } from './dry-run/dry-run-manifest.ts';
 import type { SignerSupervisor, SigningProcess } from './signer-supervisor.ts';
 import { type CredentialDescription, type IdentityDescription, signerProcessesOf } from './signing-identity.ts';
@@ -133,6 +134,12 @@ export type CheckAnswer = { readonly problems: readonly ManifestProblem[] } | { 
 
 const CHECK = { boundMs: 60_000, because: 'because it took too long' };
 
+interface CheckParts {
+  readonly launcher: Launcher;
+  /** Credentials that were checked before. */
+  readonly checked?: CheckedCredentials;
+}
+
 /**
  * Signs a small manifest with a credential of claims, which the signer has loaded. Throws `IDENTITY_EXPIRED`, `SIGNATURE_FAILED`, or
  * `IDENTITY_INVALID` where one of the official readers calls it invalid. The SDK runs in a process of its own, without the key. A
@@ -141,16 +148,16 @@ const CHECK = { boundMs: 60_000, because: 'because it took too long' };
 export async function checkCredential(
   signer: SignerSupervisor,
   credential: CredentialDescription,
-  launcher: Launcher,
+  { launcher, checked }: CheckParts,
 ): Promise<void> {
   const { file, kind, notAfter, key } = credential;
   if (hasEnded(credential)) throw new AppError('IDENTITY_EXPIRED', { notAfter });
-  if (kind === 'development') return;
+  if (kind === 'development' || (await checked?.has(credential))) return;
   const identity = { ...credential, name: 'checked', tsaUrls: [], publisher: null };
   const problems = await signAndJudge({ identity, timeStamps: null }, launcher, (process, channelOf) =>
     signer.attach(process, channelOf(0), [key]).allow([key]),
   );
-  if (problems.length === 0) return;
+  if (problems.length === 0) return await checked?.add(credential);
   throw new AppError('IDENTITY_INVALID', {
     file,
     problems: problems.map(

@@ -146,6 +146,12 @@ export function isDevice({ signer: { type } }: CredentialSettings): boolean {
   return type !== 'pem' && type !== 'development';
 }
 
+/** Returns the number of signer processes that hold the keys of identities: one for all in files, and one for each device. */
+export function processCountOf(settings: readonly IdentitySettings[]): number {
+  const parts = settings.flatMap(partsOf);
+  return new Set(parts.map((part) => (isDevice(part) ? idOf(part) : ''))).size;
+}
+
 /** Returns what identities use a credential for. */
 export function useOf({ settings: own }: Credential, settings: readonly IdentitySettings[]): CredentialUse {
   const id = idOf(own);
@@ -173,5 +179,15 @@ export function requireOwnKeys(
     if (publisher === null || claim === undefined) continue;
     const problem = `the publisher of the identity "${name}" has the key that claims of "${claim}" are signed with. Give it a key of its own`;
     throw new AppError('IDENTITY_INVALID', { file: publisher.certificatePath, problems: [problem] });
+  }
+}
+
+/** Runs a task that changes several credentials. */
+export async function inTurns(credentials: readonly Credential[], task: () => Promise<void>): Promise<void> {
+  await Promise.all(credentials.map(({ turn }) => turn.acquire()));
+  try {
+    await task();
+  } finally {
+    for (const { turn } of credentials) turn.release();
   }
 }

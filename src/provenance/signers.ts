@@ -20,7 +20,8 @@ import {
   warnOfOutputs,
   watchExpiry,
 } from './check-identity.ts';
-import { Credential, idOf, isDevice, partsOf, requireOwnKeys, useOf } from './credential.ts';
+import type { CheckedCredentials } from './checked-credentials.ts';
+import { Credential, idOf, inTurns, isDevice, partsOf, processCountOf, requireOwnKeys, useOf } from './credential.ts';
 import { forgetRefusedPins } from './identity/signers/pin-attempts.ts';
 import { requireResponder } from './revocation/responder-of.ts';
 import { StapleStore } from './revocation/staple-store.ts';
@@ -40,6 +41,8 @@ export interface SignersOptions {
   readonly log: Log;
   /** Says whether identities are on a trust list. */
   readonly trust: TrustSource;
+  /** Credentials that the official readers need not judge again; without it they judge each. */
+  readonly checked?: CheckedCredentials;
   /** Time between two looks at the files of identities, in milliseconds. */
   readonly pollIntervalMs?: number;
 }
@@ -76,34 +79,35 @@ export class Signers {
   readonly #processes = new Map<number, SignerSupervisor>();
   /** By `idOf` their settings: identities may share one. */
   #credentials: ReadonlyMap<string, Credential> = new Map();
-  #settings: readonly IdentitySettings[] = [];
+  #settings: readonly IdentitySettings[];
   #identities: readonly IdentityDescription[] = [];
   #processCount = PEM_PROCESS + 1;
-  #staples: StapleStore | null = null;
+  /** The OCSP responses of the certificates in force; null where none are stapled. */
+  readonly staples: StapleStore | null;
   readonly #reloads = new Semaphore(1);
   readonly #renewed: (() => void)[] = [];
   #stopWatchingExpiry = (): void => undefined;
+  /**
+   * Resolves when the identities are in force: both official readers have judged what each key of claims signs. Rejects with an
+   * AppError that names the file or device, its problem, and the remedy. Identities whose devices are away do not stop the start.
+   */
+  readonly started: Promise<void>;
 
-  private constructor(options: SignersOptions) {
+  /** Starts the processes that hold the keys. */
+  constructor(options: SignersOptions) {
+    const { config } = options;
     this.#options = options;
+    this.#settings = identitiesOf(config);
+    this.staples = config.signing.ocsp === 'off' ? null : new StapleStore(options);
+    this.started = this.#start();
+    this.started.catch(() => undefined);
   }
 
-  /**
-   * Starts the processes that hold the keys, and has both official readers judge what each key of claims signs. Throws an AppError
-   * that names the file or device, its problem, and the remedy. Identities whose devices are away do not stop the start.
-   */
+  /** Starts signers, and waits until their identities are in force. Throws as `started` does. */
   static async start(options: SignersOptions): Promise<Signers> {
     const signers = new Signers(options);
-    try {
-      await signers.#apply(options.config, true);
-      if (options.config.signing.ocsp !== 'off') await signers.#staple();
-      for (const identity of signers.identities) warnOfOutputs(identity, options.trust, options.log);
-      signers.#stopWatchingExpiry = watchExpiry(() => signers.#inForce(), options.log);
-      return signers;
-    } catch (error) {
-      signers.close();
-      throw error;
-    }
+    await signers.started;
+    return signers;
   }
 
   /** Those in force on this node, in the order of the configuration, without those that are away. The same list until one changes. */
@@ -116,20 +120,20 @@ export class Signers {
     const away = new Map<string, AppError>();
     for (const settings of this.#settings) {
       for (const part of partsOf(settings)) {
-        const error = this.#credentialOf(part).away;
+        const error = this.#credentials.get(idOf(part))?.away ?? null;
         if (error !== null) away.set(settings.name, error);
       }
     }
     return away;
   }
 
-  /** The OCSP responses of the certificates in force; null where none are stapled. */
-  get staples(): StapleStore | null {
-    return this.#staples;
-  }
-
   get launcher(): Launcher {
     return this.#options.launcher;
+  }
+
+  /** The number of signer processes that a process may need a channel to. */
+  get processCount(): number {
+    return processCountOf(this.#settings);
   }
 
   /** Returns an identity in force, by its name; null where it is away, or there is none. */
@@ -186,18 +190,22 @@ export class Signers {
 
   close(): void {
     this.#stopWatchingExpiry();
-    this.#staples?.close();
+    this.staples?.close();
     for (const credential of this.#credentials.values()) credential.close();
     for (const signer of this.#processes.values()) signer.close();
   }
 
-  /** Has the responders of the certificates in force followed. */
-  async #staple(): Promise<void> {
-    const staples = new StapleStore(this.#options);
-    const follow = () => staples.follow(this.#identities.map(issuedOf));
-    this.#staples = staples;
-    this.onRenewal(() => void follow());
-    await follow();
+  async #start(): Promise<void> {
+    const { config, trust, log } = this.#options;
+    try {
+      await this.#apply(config, true);
+      await this.staples?.follow(this.#identities.map(issuedOf));
+      for (const identity of this.#identities) warnOfOutputs(identity, trust, log);
+      this.#stopWatchingExpiry = watchExpiry(() => this.#inForce(), log);
+    } catch (error) {
+      this.close();
+      throw error;
+    }
   }
 
   async #apply(config: Config, isStart: boolean): Promise<void> {
@@ -219,6 +227,7 @@ export class Signers {
         throw error;
       }
       this.#commit(settings, wanted, found);
+      if (!isStart) this.#tellOfRenewal();
     });
   }
 
@@ -274,7 +283,7 @@ export class Signers {
       if (mayHaveEnded && hasEnded(candidate)) return candidate;
       if (useOf(credential, settings).role === 'claim') {
         requireResponder(candidate, this.#options);
-        await checkCredential(credential.signer, candidate, this.#options.launcher);
+        await checkCredential(credential.signer, candidate, this.#options);
       } else if (hasEnded(candidate)) {
         throw new AppError('IDENTITY_EXPIRED', { notAfter: candidate.notAfter });
       }
@@ -317,6 +326,7 @@ export class Signers {
         throw error;
       }
       this.#change();
+      this.#tellOfRenewal();
       return true;
     });
   }
@@ -368,6 +378,10 @@ export class Signers {
       if (own === null || (publisher !== null && published === null)) return [];
       return [{ ...own, name, tsaUrls, publisher: published }];
     });
+  }
+
+  #tellOfRenewal(): void {
+    void this.staples?.follow(this.#identities.map(issuedOf));
     for (const listener of this.#renewed) listener();
   }
 
@@ -381,15 +395,5 @@ export class Signers {
       const { current } = credential;
       return current === null ? [] : [{ credential: current, use: useOf(credential, this.#settings) }];
     });
-  }
-}
-
-/** Runs a task that changes several credentials. */
-async function inTurns(credentials: readonly Credential[], task: () => Promise<void>): Promise<void> {
-  await Promise.all(credentials.map(({ turn }) => turn.acquire()));
-  try {
-    await task();
-  } finally {
-    for (const { turn } of credentials) turn.release();
   }
 }

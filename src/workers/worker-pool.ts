@@ -136,7 +136,7 @@ export class WorkerPool {
     const { entry, log, launcher = new Launcher(), signer: signers, trust } = this.#options;
     const [config, timeouts] = [this.#config, this.#timeouts];
     try {
-      const parts = { entry, config, timeouts, launcher, signers, trust: trust?.current };
+      const parts = { entry, config, timeouts, launcher, signers, trust };
       return this.#watch(new WorkerProcess(parts));
     } catch (error) {
       log.error({ err: error, exit_cause: (error as Error).message }, 'an input worker could not be started');

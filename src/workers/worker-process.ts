@@ -6,9 +6,9 @@ import { Child, type Exit, MALFORMED } from '#processes/child.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import { lowerPriority } from '#processes/process-tree.ts';
 import type { SignerAccess, Signers } from '#provenance/signers.ts';
-import { type IdentityDescription, signerProcessesOf } from '#provenance/signing-identity.ts';
+import type { IdentityDescription } from '#provenance/signing-identity.ts';
 import { NO_STAPLES } from '#provenance/staples.ts';
-import { NO_TRUST_LISTS, type TrustLists } from '#provenance/trust-lists.ts';
+import { NO_TRUST_LISTS, type TrustSource } from '#provenance/trust-lists.ts';
 import { kernelLimitsOf } from './input-budgets.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerAnswer } from './worker-protocol.ts';
 import { failedRun, type RunHooks, type RunResult, WorkerRun } from './worker-run.ts';
@@ -59,8 +59,11 @@ interface WorkerProcessOptions {
   readonly launcher: Launcher;
   /** Sign for the worker; without them it cannot sign. */
   readonly signers: Signers | undefined;
-  readonly trust: TrustLists | undefined;
+  readonly trust: TrustSource | undefined;
 }
+
+/** The state of the sandbox of a process. */
+type Sandbox = Pick<Extract<ToWorker, { readonly type: 'start' }>, 'isSandboxed' | 'folderLeftOut'>;
 
 /**
  * An idle worker that holds more memory than this is replaced: what the SDK once took, its process rarely gives back.
@@ -74,9 +77,9 @@ export class WorkerProcess {
   readonly #child: Child<ToWorker, WorkerAnswer, FromWorker>;
   readonly #timeouts: WorkerTimeouts;
   readonly #config: Config;
-  readonly #signing: SignerAccess | null;
+  #signing: SignerAccess | null = null;
   /** The identities that were in force when it was started: its inputs sign with no other ones. */
-  readonly #identities: readonly IdentityDescription[];
+  #identities: readonly IdentityDescription[] = [];
   /** Resolves when the worker is ready for inputs, or has exited before. */
   readonly #started: Promise<void>;
   #isReady = false;
@@ -85,10 +88,9 @@ export class WorkerProcess {
   /** True when it must not be given another input. */
   #isSpent = false;
 
-  constructor({ entry, config, timeouts, launcher, signers, trust = NO_TRUST_LISTS }: WorkerProcessOptions) {
+  constructor({ entry, config, timeouts, launcher, signers, trust }: WorkerProcessOptions) {
     this.#timeouts = timeouts;
     this.#config = config;
-    this.#identities = signers?.identities ?? [];
     // Messages go as JSON, Node's default: small ones cost half of what the structured clone costs on each side.
     this.#child = new Child(launcher, entry, {
       execArgv: [YOUNG_GENERATION, OLD_GENERATION],
@@ -98,19 +100,12 @@ export class WorkerProcess {
       aws: config.input_resolvers.s3 !== undefined || config.output_sinks.s3 !== undefined,
       writable: writableFolders(config),
       limits: kernelLimitsOf(config.worker.budgets),
-      pipeCount: signerProcessesOf(this.#identities).length,
+      pipeCount: signers?.processCount ?? 0,
       onEvent: (message) => this.#take(message),
     });
-    this.#started = this.#start({
-      type: 'start',
-      config: withoutSecrets(config),
-      isSandboxed: launcher.hasSandbox,
-      folderLeftOut: launcher.folderLeftOut,
-      identities: this.#identities,
-      trust: trust.data,
-      staples: (signers?.staples?.current ?? NO_STAPLES).data,
-    });
-    this.#signing = signers?.attach(this, (index) => this.#child.channel(index)) ?? null;
+    const sandbox = { isSandboxed: launcher.hasSandbox, folderLeftOut: launcher.folderLeftOut };
+    this.#started = this.#start(sandbox, signers, trust);
+    this.#started.catch(() => undefined);
   }
 
   /** Gives the worker the channel to a new signer process in the place of one, by its number. */
@@ -186,7 +181,19 @@ export class WorkerProcess {
     return this.#child.quit({ type: 'quit' }, this.#timeouts.quitMs, 'because it did not exit when asked');
   }
 
-  async #start(message: ToWorker): Promise<void> {
+  /** The process starts while signers may still do so. Rejects where they cannot: the service ends then. */
+  async #start(sandbox: Sandbox, signers?: Signers, trust?: TrustSource): Promise<void> {
+    await signers?.started;
+    this.#identities = signers?.identities ?? [];
+    this.#signing = signers?.attach(this, (index) => this.#child.channel(index)) ?? null;
+    const message = {
+      type: 'start',
+      config: withoutSecrets(this.#config),
+      ...sandbox,
+      identities: this.#identities,
+      trust: (trust?.current ?? NO_TRUST_LISTS).data,
+      staples: (signers?.staples?.current ?? NO_STAPLES).data,
+    } as const;
     const bounds = { boundMs: this.#timeouts.startMs, because: 'because it did not get ready in time' };
     this.#isReady = (await this.#child.ask(message, bounds)) !== null;
   }

@@ -14,6 +14,8 @@ export function inertSigner(notAfter: Date, certificate = 'certificate'): InertS
     identities: [describedIdentity(notAfter, certificate)],
     identityOf: (name: string) => signer.identities.find((each) => each.name === name) ?? null,
     away: new Map(),
+    started: Promise.resolve(),
+    processCount: 1,
     attach: () => ({ allow: () => true }),
     onRenewal: (listener: () => void) => void listeners.push(listener),
   };

@@ -23,6 +23,8 @@ export function withIdentities(config: Config, ...names: string[]): Config {
 export class TestIdentities implements NodeIdentities {
   identities: NodeIdentities['identities'];
   readonly away = new Map<string, AppError>();
+  readonly started = Promise.resolve();
+  readonly processCount = 1;
 
   constructor(...names: string[]) {
     this.identities = names.map(described);
