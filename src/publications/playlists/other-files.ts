@@ -84,10 +84,12 @@ export function filesNamedBy(playlist: PlaylistDocument, index: FolderIndex): Na
     ...segments.map(({ part }) => part.path),
     ...(path === undefined ? [] : [path]),
   ]);
+  // Of text and pictures, no tree binds what players count further.
+  const counted = playlist.representations.flatMap(({ init, adjacent }) => (init === null ? adjacent : []));
   const values = new MpdValues(playlist.path, playlist.lineIndex);
   const base = index.baseOf(playlist.path);
   const beside = filesNamedBeside(playlist.root, { document: base, element: base }, index, values);
-  return [...paths, ...beside].map((path) => ({ path, isKey: false }));
+  return [...paths, ...counted.map(({ path }) => path), ...beside].map((path) => ({ path, isKey: false }));
 }
 
 /** Elements that hold keys and licences, or say when the segments of representations begin. */
