@@ -81,15 +81,17 @@ function noneChosen({ init, frag }: ChoicePatterns, renditions: readonly Existin
   return new AppError('PATTERN_NO_MATCH', { pattern: frag ?? init ?? '', names, fileCount: names.length }, { field });
 }
 
-/** Returns the playlists that a pattern finds; without one, those of the folder that are about media. */
+/** Returns the playlists that a pattern finds; without one, those of the folder that are about media, and of hidden ones those given. */
 export async function playlistsIn(
   folder: PublicationFolder,
   index: FolderIndex,
   pattern: string | null,
   signal: AbortSignal,
+  hidden: ReadonlySet<string> = new Set(),
 ): Promise<string[]> {
   if (pattern !== null) return [...matchingPaths([...index.paths], pattern, 'params.playlist_pattern')];
-  const named = [...index.paths].filter((path) => /\.(?:m3u8|mpd)$/i.test(path) && !isHidden(path));
+  const isFound = (path: string): boolean => !isHidden(path) || hidden.has(path);
+  const named = [...index.paths].filter((path) => /\.(?:m3u8|mpd)$/i.test(path) && isFound(path));
   const found: string[] = [];
   for (const path of named) {
     const text = await readPlaylistText(folder, path, signal);

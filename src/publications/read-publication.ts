@@ -10,7 +10,7 @@ import { type MatchedPaths, matchPatterns } from './path-patterns.ts';
 import { isHidden, isPicture, isPlainText, needsPackaging } from './playlists/file-names.ts';
 import { FolderIndex } from './playlists/folder-index.ts';
 import { FILE_ATTRIBUTE } from './playlists/hls-tags.ts';
-import { chooseOtherFiles } from './playlists/other-files.ts';
+import { chooseOtherFiles, filesNamedBy } from './playlists/other-files.ts';
 import type { HlsPlaylist, PlaylistDocument } from './playlists/playlist-document.ts';
 import {
   isPlaylist,
@@ -237,15 +237,32 @@ const ELSEWHERE: ReadonlySet<string> = new Set(['PLAYLIST_LEAVES_FOLDER', 'PLAYL
 /**
  * Reports to a folder that cannot be listed the files that the playlist at `entryPath` refers to, and those that
  * the playlists among them refer to, and the playlists that were read. A reference that leads out of the folder is an
- * error, as it is where the folder is read.
+ * error, as it is where the folder is read. Playlists that others lead to by other addresses, as of interstitials, need not be there.
  */
 export async function crawlPlaylists(folder: UnlistedFolder, entryPath: string, signal: AbortSignal): Promise<void> {
   const index = new FolderIndex(folder);
   const read = publicationFolder(folder);
-  const playlists = await readPlaylists(read, index, [entryPath], signal);
-  for (const { path } of playlists) folder.keepFile(path, await read.readPlaylist(path, signal));
-  listingsOf(playlists, index);
-  for (const playlist of playlists) if (playlist.kind !== 'mpd') noteOthers(playlist, index);
+  const known = new Map<string, Promise<PlaylistDocument>>();
+  const found = new Set(await readPlaylists(read, index, [entryPath], signal, known));
+  // A set is walked in the order of insertion, and what is added on the way is walked too.
+  for (const playlist of found) {
+    folder.keepFile(playlist.path, await read.readPlaylist(playlist.path, signal));
+    if (playlist.kind !== 'mpd') noteOthers(playlist, index);
+    for (const { path } of filesNamedBy(playlist, index).filter((each) => isPresented(each.path))) {
+      const further = await unlessUnreadable(readPlaylists(read, index, [path], signal, known));
+      for (const each of further ?? []) found.add(each);
+    }
+  }
+  listingsOf([...found], index);
+}
+
+async function unlessUnreadable<Result>(reading: Promise<Result>): Promise<Result | null> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof AppError) return null;
+    throw error;
+  }
 }
 
 /** Reports the keys, session data and other files that tags name: players fetch them, and they are copied where they exist. */

@@ -1,5 +1,5 @@
 import { addAbortSignal, type Readable } from 'node:stream';
-import type { GetObjectCommandInput, GetObjectCommandOutput } from '@aws-sdk/client-s3';
+import type { GetObjectCommandInput, GetObjectCommandOutput, HeadObjectCommandOutput } from '@aws-sdk/client-s3';
 import { freeMemory } from '#bytes/buffers.ts';
 import { backoffMs, pause } from '#concurrency/retry.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -62,6 +62,20 @@ export class S3Reader {
    */
   range(object: S3Object, offset: number, length: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     return this.#stream(object, offset, offset + length, null, signal);
+  }
+
+  /** Asks how an empty object is sent, of which nothing is read. Throws what a read would. */
+  async checkEmpty(object: S3Object, abortSignal: AbortSignal): Promise<void> {
+    const { sdk, client } = this.#connection;
+    try {
+      const command = new sdk.HeadObjectCommand({ Bucket: object.bucket, Key: object.key });
+      const head = await client.send(command, { abortSignal });
+      if ((head.ContentLength ?? 0) !== 0) throw changed(object);
+      refuseOtherBytes(object, head);
+    } catch (error) {
+      abortSignal.throwIfAborted();
+      throw s3Error(error, object, 'read');
+    }
   }
 
   /** Lists every object whose key starts with the address's, page by page, in the order of their keys' bytes. */
@@ -145,22 +159,15 @@ interface RangeAnswer {
   readonly body: Readable;
 }
 
-/**
- * Returns what an answer holds. Throws `S3_ENCODED` for an object that browsers decode to other bytes than its own, which are read
- * here, `S3_REDIRECTED` for one in whose place they are sent elsewhere, and `S3_RANGE_REFUSED`.
- */
-function rangeAnswer(
-  at: S3Address,
-  { Body, ContentEncoding = '', ContentRange, ContentType, ETag, WebsiteRedirectLocation = '' }: GetObjectCommandOutput,
-): RangeAnswer {
+/** Returns what an answer holds. Throws `S3_RANGE_REFUSED`, and what `refuseOtherBytes` throws. */
+function rangeAnswer(at: S3Address, answer: GetObjectCommandOutput): RangeAnswer {
+  const { Body, ContentRange, ContentType, ETag } = answer;
   const body = Body as Readable;
-  if (!ContentEncoding.split(',').every((each) => UNCHANGED.test(each.trim()))) {
+  try {
+    refuseOtherBytes(at, answer);
+  } catch (error) {
     body.destroy();
-    throw new AppError('S3_ENCODED', { address: s3UrlOf(at), encoding: ContentEncoding.slice(0, 40) });
-  }
-  if (WebsiteRedirectLocation !== '') {
-    body.destroy();
-    throw new AppError('S3_REDIRECTED', { address: s3UrlOf(at) });
+    throw error;
   }
   const [, offset, , totalBytes] = CONTENT_RANGE.exec(ContentRange ?? '') ?? [];
   if (offset === undefined || totalBytes === undefined) {
@@ -174,6 +181,20 @@ function rangeAnswer(
     mediaType: ContentType === undefined || UNKNOWN_TYPE.test(ContentType) ? undefined : ContentType,
     body,
   };
+}
+
+/**
+ * Throws `S3_ENCODED` for an object that browsers decode to other bytes than its own, which are read here, and `S3_REDIRECTED` for one
+ * in whose place they are sent elsewhere.
+ */
+function refuseOtherBytes(
+  at: S3Address,
+  { ContentEncoding = '', WebsiteRedirectLocation = '' }: Omit<HeadObjectCommandOutput, '$metadata'>,
+): void {
+  if (!ContentEncoding.split(',').every((each) => UNCHANGED.test(each.trim()))) {
+    throw new AppError('S3_ENCODED', { address: s3UrlOf(at), encoding: ContentEncoding.slice(0, 40) });
+  }
+  if (WebsiteRedirectLocation !== '') throw new AppError('S3_REDIRECTED', { address: s3UrlOf(at) });
 }
 
 function changed(at: S3Address, cause?: unknown): AppError {

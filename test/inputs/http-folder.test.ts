@@ -272,6 +272,12 @@ describe('a folder over HTTP', () => {
     }
   });
 
+  test('asks for a file that is listed as empty, of which nothing is read', async (t) => {
+    const files = { '/talk/': '[{"name":"a.vtt","type":"file","size":0}]', '/talk/a.vtt': 'four' };
+    const { folder } = await open(t, files, '/talk/');
+    assert.deepEqual(folder.files, [{ path: 'a.vtt', sizeBytes: 4 }]);
+  });
+
   test('notices a file that is no longer what was listed', async (t) => {
     const files = { '/talk/': '[{"name":"a.mp4","type":"file","size":3}]', '/talk/a.mp4': 'four' };
     const { folder } = await open(t, files, '/talk/');

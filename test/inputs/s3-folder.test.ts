@@ -169,6 +169,27 @@ describe('opening a folder of S3', () => {
     }
   });
 
+  test('asks how an empty object is sent, of which nothing is read', async () => {
+    const prefix = randomUUID();
+    await put(`${prefix}/a.vtt`, Buffer.alloc(0));
+    await put(`${prefix}/b.vtt`, Buffer.alloc(0), 'br');
+    const folder = await openS3Folder(s3Url(prefix), 'x', proxied(), wide, never);
+    assert.equal((await folder.open('a.vtt', never)).sizeBytes, 0);
+    await assert.rejects(folder.open('b.vtt', never), isA('S3_ENCODED'));
+    const other = { 'x-amz-website-redirect-location': '/other.vtt' };
+    for (const [headers, body, reason] of [
+      [other, '', 'S3_REDIRECTED'],
+      [{ 'content-length': '5' }, 'other', 'SOURCE_CHANGED'],
+    ] as const) {
+      proxy.fault = ({ method }) => (method === 'HEAD' ? { status: 200, code: '', headers, body } : null);
+      try {
+        await assert.rejects(folder.open('a.vtt', never), isA(reason));
+      } finally {
+        proxy.fault = () => null;
+      }
+    }
+  });
+
   test('reads what is sent as it is, whatever clients say of how they uploaded it', async () => {
     for (const encoding of ['', 'identity', 'aws-chunked', 'aws-chunked, identity']) {
       const prefix = randomUUID();

@@ -226,12 +226,6 @@ describe('a publication stays valid, and says that nobody signed its playlists, 
       ),
     ],
     'lines that end as in Windows': [VIDEO, (text) => text.replaceAll('\n', '\r\n')],
-    'key of sample encryption': [
-      VIDEO,
-      behindHead(
-        '#EXT-X-KEY:METHOD=SAMPLE-AES,URI="skd://a",KEYFORMAT="com.apple.streamingkeydelivery",KEYFORMATVERSIONS="1"',
-      ),
-    ],
     'times that are rounded': [
       MPD,
       replaced('<S t="0" d="12288" r="5"', '<S t="0" d="12288"/><S t="12287" d="12288" r="4"'),

@@ -4,7 +4,7 @@ import { filesAt } from '../support/publications/make-folder.ts';
 import { makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
 import { asserted, type Files, home, signedOf, verified } from './unsigned-playlists.ts';
 
-// Encrypted media, as an MPD says how to decrypt them: players leave out what they know no system for, and play what is left.
+// Encrypted media, as playlists say how to decrypt them: players leave out what they know no system for, and play what is left.
 
 const MPD = 'manifest.mpd';
 const SETS = /<AdaptationSet [^>]*contentType="(\w+)"[^>]*>/g;
@@ -15,7 +15,7 @@ const system = (id: string): string => `<ContentProtection schemeIdUri="urn:uuid
 const WIDEVINE = system('edef8ba9-79d6-4ace-a3c8-27dcd51d21ed');
 const PLAYREADY = system('9a04f079-9840-4286-ab92-e65be0885f95');
 
-const options = '-seg_duration 1 -use_timeline 1 -use_template 1';
+const options = '-seg_duration 1 -use_timeline 1 -use_template 1 -hls_playlist 1';
 const encryption = `-format_options encryption_scheme=cenc-aes-ctr:encryption_key=${KEY}:encryption_kid=${KEY}`;
 const folder = makeFfmpegDash(makeFilm(home), join(home, 'dash'), `${options} ${encryption}`);
 /** Takes out what leads to the encryption of samples from the start of a file: other tools do not move it. */
@@ -32,7 +32,7 @@ const files: Files = Object.fromEntries(
     path.includes('init') ? withoutOffsets(bytes) : Buffer.from(bytes),
   ]),
 );
-const signed = await signedOf(files, '*.mpd');
+const signed = await signedOf(files, '*.{mpd,m3u8}');
 
 /** Verifies the publication with other statements about how its pictures and its sound are encrypted. */
 function verifiedWith(pictures: string, sound: string, defined = '') {
@@ -65,4 +65,30 @@ describe('encrypted pictures and sound', () => {
       asserted(await verifiedWith(COMMON + pictures, COMMON + sound), 'invalid', found);
     });
   }
+});
+
+describe('a key in HLS', () => {
+  const KEYS =
+    '#EXT-X-KEY:METHOD=SAMPLE-AES,URI="skd://a",KEYFORMAT="com.apple.streamingkeydelivery",KEYFORMATVERSIONS="1"';
+  /** Returns the playlists of media with lines above the segment of a number. */
+  const withLines = (lines: string, number: number): Files => {
+    const playlists = Object.entries(signed).filter(([path]) => /^media_\d/.test(path));
+    return Object.fromEntries(
+      playlists.map(([path, bytes]) => {
+        const [head, ...segments] = `${bytes}`.split(/(?=#EXTINF)/);
+        return [path, Buffer.from([head, ...segments.toSpliced(number, 0, `${lines}\n`)].join(''))];
+      }),
+    );
+  };
+
+  test('may stand above encrypted media', async () => {
+    asserted(await verified({ ...signed, ...withLines(KEYS, 0) }), 'valid', /Media unchanged/);
+  });
+
+  test('may change at a discontinuity', async () => {
+    const changed = withLines(`#EXT-X-DISCONTINUITY\n${KEYS}`, 1);
+    asserted(await verified({ ...signed, ...changed }), 'valid', /Media unchanged/);
+    const same = withLines('#EXT-X-DISCONTINUITY', 1);
+    asserted(await verified({ ...signed, ...same }), 'invalid', /a discontinuity stands before it/);
+  });
 });

@@ -60,7 +60,9 @@ export class HttpFolderFiles {
     for (const segment of segments) checkSegment(this.#shownPath, segment);
     if (segments.length - 1 > maxDepth) throw this.tooLarge('levels of folders', maxDepth);
     if (this.#files.size >= maxFiles) throw this.tooLarge('files', maxFiles);
-    const version = sizeBytes === null ? null : { sizeBytes, etag: null, lastModified: null };
+    // Nothing is read of an empty file, so the server is asked for its size.
+    const isKnown = sizeBytes !== null && sizeBytes > 0;
+    const version = isKnown ? { sizeBytes, etag: null, lastModified: null } : null;
     this.#files.set(path, { url, version, mayBeMissing });
   }
 

@@ -95,7 +95,7 @@ export function s3FolderOpener(settings: S3InputSettings, limits: FolderLimits):
 /**
  * Lists every object whose key starts with the address's and a slash, or all of the bucket. Objects whose keys end in a slash, which
  * consoles put there to show an empty folder, are passed over; keys that no folder could hold are
- * refused. Opening a listed object asks for nothing: its first read does. Throws `FOLDER_EMPTY`, `FOLDER_ENTRY_REFUSED`
+ * refused. Opening a listed object asks for nothing, unless it is empty: its first read does. Throws `FOLDER_EMPTY`, `FOLDER_ENTRY_REFUSED`
  * or `S3_…`.
  */
 export async function openS3Folder(
@@ -112,7 +112,10 @@ export async function openS3Folder(
   if (files.length === 0) throw new AppError('FOLDER_EMPTY', { path: url });
   // Files are read side by side, and some are large.
   const memory = new PrefetchBudget();
-  return listedFolder(name, files, async ({ object }, sourceName) => sourceOf(reader, object, sourceName, { memory }));
+  return listedFolder(name, files, async ({ object }, sourceName) => {
+    if (object.sizeBytes === 0) await reader.checkEmpty(object, signal);
+    return sourceOf(reader, object, sourceName, { memory });
+  });
 }
 
 /** Prefixes are taken as they are written; where nothing is, callers who encode them are understood too. */

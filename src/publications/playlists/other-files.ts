@@ -84,10 +84,12 @@ export function filesNamedBy(playlist: PlaylistDocument, index: FolderIndex): Na
     ...segments.map(({ part }) => part.path),
     ...(path === undefined ? [] : [path]),
   ]);
+  // Of text and pictures, no tree binds what players count further.
+  const counted = playlist.representations.flatMap(({ init, adjacent }) => (init === null ? adjacent : []));
   const values = new MpdValues(playlist.path, playlist.lineIndex);
   const base = index.baseOf(playlist.path);
   const beside = filesNamedBeside(playlist.root, { document: base, element: base }, index, values);
-  return [...paths, ...beside].map((path) => ({ path, isKey: false }));
+  return [...paths, ...counted.map(({ path }) => path), ...beside].map((path) => ({ path, isKey: false }));
 }
 
 /** Elements that hold keys and licences, or say when the segments of representations begin. */
@@ -112,7 +114,7 @@ function* filesNamedBeside(
   const own = [...element.attributes].filter(([name]) => element.name !== 'SegmentTemplate' || !READ_FROM.has(name));
   const position = values.positionOf(element);
   for (const address of [...own.map(([, value]) => value), element.text].filter((each) => each !== '')) {
-    for (const base of new Set([bases.document, bases.element])) {
+    for (const base of new Set(index.isUnlisted ? [bases.element] : [bases.document, bases.element])) {
       const path = locate(address, base, position, index);
       if (path !== undefined) yield path;
       if (!address.includes('$')) continue;
@@ -126,7 +128,11 @@ function* filesNamedBeside(
   for (const child of element.children) yield* filesNamedBeside(child, inner, index, values);
 }
 
+/** The ending of a name. In a folder that cannot be listed, nothing else that may be an address is asked for. */
+const NAME_ENDING = /\.[a-z][a-z\d]{1,7}(?:[?#]|$)/i;
+
 function locate(address: string, base: URL, position: PlaylistPosition, index: FolderIndex): string | undefined {
+  if (index.isUnlisted && !NAME_ENDING.test(address)) return undefined;
   return withoutRefusal(() => index.tryLocate(base, address, position));
 }
 

@@ -32,7 +32,8 @@ export async function findAdjacentFiles(
       if (isSigned(candidate) || isListed(candidate)) continue;
       const { playlist, line } = candidate.representation;
       const problem = `some players count more segments, and play "${candidate.path}" too`;
-      found.push({ playlist, line, kind: 'ambiguous', problem, isOfFolder: true });
+      // A presentation covers text and pictures that are counted so.
+      found.push({ playlist, line, kind: 'ambiguous', problem, isOfFolder: init !== '' });
     }
   }
   return found;

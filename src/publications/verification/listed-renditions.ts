@@ -4,9 +4,11 @@ import { itemAt } from '#errors/assert.ts';
 import { playlistsIn } from '../find-publication.ts';
 import { type MediaPart, partKey, type Rendition } from '../media-part.ts';
 import { matchingPaths } from '../path-patterns.ts';
+import { isHidden } from '../playlists/file-names.ts';
 import { FolderIndex } from '../playlists/folder-index.ts';
 import { referencesOf } from '../playlists/hls-playlist.ts';
 import { MAX_LISTED_FRAGMENTS, MAX_RENDITIONS, refuseBeyond } from '../playlists/limits.ts';
+import { filesNamedBy } from '../playlists/other-files.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { parsePlaylist, readPlaylists, refusePartialSegments } from '../playlists/read-playlists.ts';
 import {
@@ -16,6 +18,7 @@ import {
   listingsOf,
   type RenditionListing,
 } from '../playlists/rendition-listings.ts';
+import { isPresented } from '../presentation/presentation.ts';
 import type { PublicationFolder } from '../publication-folder.ts';
 import { checkRanges } from '../reading/merge-renditions.ts';
 import { type Choice, choicesOf } from './choices.ts';
@@ -90,11 +93,14 @@ export async function readListedPublication(
   signal: AbortSignal,
 ): Promise<ListedPublication> {
   const whole = new FolderIndex(folder, 'keep');
-  const all = await readPlaylists(folder, whole, await playlistsIn(folder, whole, null, signal), signal);
+  const leadsTo = playlistsNamedIn(folder);
+  const all = await readAll(folder, whole, leadsTo, signal);
   const names: PlaylistNames = new Map(
     all.map((playlist) => [playlist.path, referencesOf(playlist, whole).map(({ path }) => path)]),
   );
-  const reached = chosenEntries(entriesOf(names), chosen);
+  const reached = chosenEntries(entriesOf(names), chosen, (paths) =>
+    all.flatMap((playlist) => (paths.has(playlist.path) ? leadsTo(playlist) : [])),
+  );
   const verified = new Set(reached.flatMap(({ reaches }) => [...reaches]));
   // Only addresses of those that are verified are compared with one another.
   const index = chosen === null ? whole : new FolderIndex(folder, 'keep');
@@ -144,6 +150,40 @@ export async function readListedPublication(
   };
 }
 
+/** Returns a function that finds the files named as playlists that one leads to, by whatever address. */
+function playlistsNamedIn(folder: PublicationFolder): (playlist: PlaylistDocument) => readonly string[] {
+  // Not all that may be an address is one: it is compared with no other.
+  const index = new FolderIndex(folder, 'keep');
+  const known = new Map<string, readonly string[]>();
+  return (playlist) => {
+    const named =
+      known.get(playlist.path) ??
+      filesNamedBy(playlist, index)
+        .map(({ path }) => path)
+        .filter(isPresented);
+    known.set(playlist.path, named);
+    return named;
+  };
+}
+
+/** Reads the playlists of a folder, and those of the hidden ones that they lead to: players load these, too. */
+async function readAll(
+  folder: PublicationFolder,
+  index: FolderIndex,
+  leadsTo: (playlist: PlaylistDocument) => readonly string[],
+  signal: AbortSignal,
+): Promise<PlaylistDocument[]> {
+  const known = new Map<string, Promise<PlaylistDocument>>();
+  const hidden = new Set<string>();
+  for (;;) {
+    const count = hidden.size;
+    const found = await playlistsIn(folder, index, null, signal, hidden);
+    const all = await readPlaylists(folder, index, found, signal, known);
+    for (const path of all.flatMap(leadsTo)) if (isHidden(path)) hidden.add(path);
+    if (hidden.size === count) return all;
+  }
+}
+
 /** Returns the entries among playlists, with the playlists that each reaches. */
 function entriesOf(named: PlaylistNames): Pick<Entry, 'path' | 'reaches'>[] {
   const inner = new Set([...named].flatMap(([path, paths]) => paths.filter((each) => each !== path)));
@@ -169,14 +209,21 @@ function namedAsKeyFramesOnly(playlists: readonly PlaylistDocument[], index: Fol
   return new Set(uses.map(({ path }) => path).filter((path) => !asMedia.has(path)));
 }
 
-function chosenEntries<Some extends { readonly path: string }>(
+/** Returns the entries that globs choose, and those that players reach from them by other addresses, as of interstitials. */
+function chosenEntries<Some extends Pick<Entry, 'path' | 'reaches'>>(
   entries: Some[],
   globs: readonly string[] | null,
+  leadsTo: (paths: ReadonlySet<string>) => readonly string[],
 ): Some[] {
   if (globs === null) return entries;
   const paths = entries.map(({ path }) => path);
-  const chosen = new Set(globs.flatMap((glob) => [...matchingPaths(paths, glob, 'params.entries')]));
-  return entries.filter(({ path }) => chosen.has(path));
+  const matching = new Set(globs.flatMap((glob) => [...matchingPaths(paths, glob, 'params.entries')]));
+  const chosen = new Set(entries.filter(({ path }) => matching.has(path)));
+  for (const { reaches } of chosen) {
+    const further = leadsTo(reaches);
+    for (const entry of entries) if (further.some((path) => entry.reaches.has(path))) chosen.add(entry);
+  }
+  return [...chosen];
 }
 
 function initsOf(listings: readonly RenditionListing[]): MediaPart[] {

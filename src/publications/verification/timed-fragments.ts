@@ -38,9 +38,9 @@ export function timed({ init, fragments }: RenditionListing, timesOf: TimesOf): 
 
 /**
  * Returns why players may decrypt what is not encrypted, as some (GStreamer) do with whole segments, by whatever key they can load, or
- * leave out what they know no key for (dash.js).
+ * leave out what they know no key for (dash.js), or end there (hls.js).
  */
 export function problemOfKey({ key, own }: TimedFragment): string | null {
-  if (key === null || own.isEncrypted || /URI="skd:/.test(key)) return null;
+  if (key === null || own.isEncrypted) return null;
   return 'it is said to be encrypted, and its media are not';
 }
