@@ -8,7 +8,7 @@ import { verifySequence } from './shared/verify-sequence.js';
  */
 
 /** The code that the service gives media that match the binding, and stand elsewhere. */
-const MISPLACED = 'com.attestream.publication.mismatch';
+export const MISPLACED = 'com.attestream.publication.mismatch';
 
 /**
  * Verifies that fragments follow each other as they were signed, by the positions in their Merkle boxes, and calls the others
@@ -18,10 +18,13 @@ const MISPLACED = 'com.attestream.publication.mismatch';
  * @param {Fragment} one
  */
 export function verifyOrder(fragments, { init, bound: own }) {
-  if (own === null) return;
+  if (own === null || init === null) return;
   const mapKey = `${own.uniqueId} ${own.localId} ${keyOf(init)}`;
   const bound = fragments.filter(
-    (each) => each.bound !== null && `${each.bound.uniqueId} ${each.bound.localId} ${keyOf(each.init)}` === mapKey,
+    (each) =>
+      each.bound !== null &&
+      each.init !== null &&
+      `${each.bound.uniqueId} ${each.bound.localId} ${keyOf(each.init)}` === mapKey,
   );
   // A playlist may name a fragment twice, which is no disorder of the files.
   const named = [...Map.groupBy(bound, ({ part }) => keyOf(part)).values()];

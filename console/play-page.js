@@ -5,11 +5,10 @@ import { html } from './html.js';
 import { entryOf, listOutput, outputAddress } from './outputs.js';
 import { Provenance } from './provenance.js';
 import { PublicationPlayer } from './publication-player.js';
-import { isIntact } from './reader.js';
 import { linkTo, route } from './router.js';
 import { StateMark } from './state-mark.js';
 import { clockText } from './text.js';
-import { fragmentAt, Timeline } from './timeline.js';
+import { fragmentsAt, Timeline } from './timeline.js';
 import { locateOutput, readAddress, verifyOutput } from './verify-by-service.js';
 
 /**
@@ -145,7 +144,7 @@ function PublicationView({ name, source: { address } }) {
 /** @param {{ player: PublicationPlayer, time: number, seek: (seconds: number) => void }} props */
 function PlayerState({ player, time, seek }) {
   const { renditions, problem, canRetry, left } = player;
-  const failure = firstFailure(renditions.value);
+  const failure = firstFailure(player);
   const { compared, problem: notCompared } = player.presentation;
   const isComplete = renditions.value.every(({ fragments }) => fragments.every(({ reading }) => reading !== null));
   return html`
@@ -176,11 +175,11 @@ function Choice({ label, choices: { choices, chosen }, automatic = false, choose
     </select></label>`;
 }
 
-/** @param {readonly Rendition[]} renditions */
-function firstFailure(renditions) {
-  const failures = renditions.flatMap(({ name, fragments }) =>
+/** @param {PublicationPlayer} player */
+function firstFailure({ renditions, presentation }) {
+  const failures = renditions.value.flatMap(({ name, fragments }) =>
     fragments.flatMap(({ index, start, reading }) =>
-      reading !== null && !isIntact(reading) ? [{ index, start, reading, rendition: name }] : [],
+      reading !== null && presentation.isFailure(reading) ? [{ index, start, reading, rendition: name }] : [],
     ),
   );
   return failures.reduce((first, failure) => (first && first.start <= failure.start ? first : failure), failures[0]);
@@ -188,17 +187,23 @@ function firstFailure(renditions) {
 
 /**
  * Returns the reading of what is on screen: the worst of the fragments that were verified.
- * @param {readonly Rendition[]} renditions
+ * @param {PublicationPlayer} player
  * @param {number} time
  */
-function readingAt(renditions, time) {
-  const current = renditions.flatMap(({ fragments }) => fragmentAt(fragments, time)?.reading ?? []);
-  return current.find((reading) => !isIntact(reading)) ?? current[0];
+function readingAt({ renditions, presentation }, time) {
+  const current = renditions.value.flatMap(({ fragments }) =>
+    fragmentsAt(fragments, time).flatMap(({ reading }) => reading ?? []),
+  );
+  return (
+    current.find((reading) => presentation.isFailure(reading)) ??
+    current.find(({ verification: { state } }) => state !== 'none') ??
+    current[0]
+  );
 }
 
 /** @param {{ player: PublicationPlayer, time: number }} props */
 function OnScreen({ player, time }) {
-  const fragment = readingAt(player.renditions.value, time);
+  const fragment = readingAt(player, time);
   const reading = fragment && player.presentation.judge(fragment);
   if (reading === undefined) return html`<p class="muted on-screen">Nothing of what is on screen is verified yet.</p>`;
   return html`<p class="on-screen">On screen now: <${StateMark} state=${reading.verification.state} /></p>`;
@@ -211,11 +216,11 @@ function OnScreen({ player, time }) {
 function OnScreenProvenance({ player, time }) {
   const renditions = player.renditions.value;
   const known = renditions.flatMap(({ fragments }) => fragments.flatMap(({ reading }) => reading ?? []));
-  const current = readingAt(renditions, time);
+  const current = readingAt(player, time);
   // Fragments share their manifest: that of the rendition that was read in detail says most.
   const detailed = known.find(
     ({ raw, verification: { state } }) => raw !== null && state === current?.verification.state,
   );
-  const reading = (current && !isIntact(current) ? current : detailed) ?? current ?? known[0];
+  const reading = (current && player.presentation.isFailure(current) ? current : detailed) ?? current ?? known[0];
   return reading ? html`<${Provenance} reading=${player.presentation.judge(reading)} />` : null;
 }

@@ -9,13 +9,13 @@
  * @property {number} start in seconds of the programme
  * @property {number} duration in seconds
  * @property {Part} part
- * @property {Part} init
+ * @property {Part | null} init null for a segment that has none: no manifest binds it
  * @property {number} sizeBytes 0 before it is loaded
  * @property {Bound | null} bound null where it is not intact
  * @property {Reading | null} alone without regard to its position; null before it is verified
  * @property {Reading | null} reading with regard to its position among those that are verified
  *
- * @typedef {{ key: string, kind: 'video' | 'audio' | 'text', name: string, fragments: readonly Fragment[] }} Rendition
+ * @typedef {{ key: string, kind: 'video' | 'audio' | 'text', name: string, base: string, fragments: Fragment[] }} Rendition `base` is the address that its playlist was answered from
  */
 
 const KEY_TAG = /^#EXT-X-(?:SESSION-)?KEY:/;
@@ -28,25 +28,27 @@ const DEFINITION = /^#EXT-X-DEFINE(?=.*[:,]NAME="([^"]*)")(?=.*[:,]VALUE="([^"]*
 /**
  * Reads the playlists of a publication, all renditions of video, audio and subtitles, and of the last those in fragments. Throws an
  * Error where the main one cannot be read; `problem` says why another cannot, whose rendition is left out.
- * @param {{ parser: any, take: (url: string, bytes: ArrayBuffer) => string }} reader the parser of the player's library; `take` gets
- * every playlist that a player loads, and returns its text
+ * @param {{ parser: any, take: (asked: string, answered: string, bytes: ArrayBuffer) => string, lose: (asked: string) => void }} reader the
+ * parser of the player's library; `take` gets every playlist that a player loads, and returns its text; `lose` gets those that are not there
  * @param {string} address of the main playlist
  * @param {AbortSignal} signal
  * @returns {Promise<{ renditions: Rendition[], problem: string }>}
  */
-export async function readPlaylists({ parser, take }, address, signal) {
+export async function readPlaylists({ parser, take, lose }, address, signal) {
   const load = async (/** @type {string} */ url) => {
     const response = await fetch(url, { signal });
+    if (response.status === 404) lose(url);
     if (!response.ok)
       throw new Error(`A playlist cannot be loaded: the service answered with status ${response.status}.`);
-    return take(response.url, await response.arrayBuffer());
+    return { text: take(url, response.url, await response.arrayBuffer()), base: response.url };
   };
-  const text = await load(address);
+  const { text, base } = await load(address);
   if (parser.isMediaPlaylist(text)) {
-    return { renditions: [renditionOf(parser, text, address, { kind: 'video', name: 'Programme' })], problem: '' };
+    const programme = { url: address, kind: 'video', name: 'Programme' };
+    return { renditions: [renditionOf(parser, { text, base }, programme)], problem: '' };
   }
-  const main = parser.parseMasterPlaylist(text, address);
-  const { AUDIO = [], SUBTITLES = [] } = parser.parseMasterPlaylistMedia(text, address, main);
+  const main = parser.parseMasterPlaylist(text, base);
+  const { AUDIO = [], SUBTITLES = [] } = parser.parseMasterPlaylistMedia(text, base, main);
   const listed = [
     ...main.levels.map((/** @type {any} */ level, /** @type {number} */ index) => ({
       url: level.url,
@@ -61,12 +63,9 @@ export async function readPlaylists({ parser, take }, address, signal) {
     })),
   ];
   const unique = [...new Map(listed.filter(({ url }) => url).map((entry) => [entry.url, entry])).values()];
-  const read = await Promise.allSettled(
-    unique.map(async (entry) => renditionOf(parser, await load(entry.url), entry.url, entry)),
-  );
+  const read = await Promise.allSettled(unique.map(async (entry) => renditionOf(parser, await load(entry.url), entry)));
   const renditions = read.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
   const problems = read.flatMap((each) => (each.status === 'rejected' ? [each.reason.message] : []));
-  // Plain text is a file that a playlist names.
   return {
     renditions: renditions.filter(({ kind, fragments }) => kind !== 'text' || fragments.length > 0),
     problem: problems[0] ?? '',
@@ -75,28 +74,37 @@ export async function readPlaylists({ parser, take }, address, signal) {
 
 /**
  * @param {any} parser
- * @param {string} text
- * @param {string} url
- * @param {{ kind: any, name: string }} entry
+ * @param {{ text: string, base: string }} playlist
+ * @param {{ url: string, kind: any, name: string }} entry
  * @returns {Rendition}
  */
-function renditionOf(parser, text, url, { kind, name }) {
-  const { fragments, playlistParsingError } = parser.parseLevelPlaylist(text, url, 0, 'main', 0, null);
+function renditionOf(parser, { text, base }, { url, kind, name }) {
+  const { fragments, playlistParsingError } = parser.parseLevelPlaylist(text, base, 0, 'main', 0, null);
   if (playlistParsingError) throw new Error(`A playlist cannot be read: ${playlistParsingError.message}`);
-  const parts = fragments
-    .filter((/** @type {any} */ { initSegment }) => initSegment)
-    .map((/** @type {any} */ fragment, /** @type {number} */ index) => ({
-      index,
-      start: fragment.start,
-      duration: fragment.duration,
-      part: partOf(fragment),
-      init: partOf(fragment.initSegment),
-      sizeBytes: 0,
-      bound: null,
-      alone: null,
-      reading: null,
-    }));
-  return { key: url, kind, name, fragments: parts };
+  // Plain text is a file that a playlist names.
+  const shown = fragments.filter((/** @type {any} */ { initSegment }) => initSegment || kind !== 'text');
+  return { key: url, kind, name, base, fragments: shown.map(fragmentOf) };
+}
+
+/**
+ * Returns a fragment that is not verified yet.
+ * @param {any} fragment of the player's library
+ * @param {number} index
+ * @returns {Fragment}
+ */
+export function fragmentOf(fragment, index) {
+  const { start, duration, initSegment } = fragment;
+  return {
+    index,
+    start,
+    duration,
+    part: partOf(fragment),
+    init: initSegment ? partOf(initSegment) : null,
+    sizeBytes: 0,
+    bound: null,
+    alone: null,
+    reading: null,
+  };
 }
 
 /**
@@ -108,28 +116,25 @@ export function partOf({ url, byteRangeStartOffset: start = null, byteRangeEndOf
   return { url, start, end: start === null ? null : end };
 }
 
+/** Bytes of a fragment that its Merkle box lies in. */
+const HEAD_SIZE_BYTES = 64 * 1024;
+
+/**
+ * Returns the beginning of a fragment, with its Merkle box.
+ * @param {Part} fragment
+ * @returns {Part}
+ */
+export function headOf({ url, start, end }) {
+  const head = (start ?? 0) + HEAD_SIZE_BYTES;
+  return { url, start: start ?? 0, end: end === null ? head : Math.min(end, head) };
+}
+
 /**
  * Names a part, so that a loaded fragment finds its entry.
- * @param {any} fragment of the player's library
+ * @param {Part} part
  */
-export function partKey(fragment) {
-  return keyOf(partOf(fragment));
-}
-
-/** @param {Part} part */
 export function keyOf({ url, start, end }) {
   return `${url} ${start ?? ''} ${end ?? ''}`;
-}
-
-/**
- * Fetches a part.
- * @param {Part} part
- * @param {AbortSignal} signal
- */
-export async function fetchPart(part, signal) {
-  const blob = await fetchIfThere(part, signal);
-  if (blob === null) throw new Error('the service answered with status 404');
-  return blob;
 }
 
 /**

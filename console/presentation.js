@@ -1,12 +1,13 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { signal } from '@preact/signals';
 import { boundIn, storeIn } from './c2pa-boxes.js';
-import { addressesIn, fetchIfThere } from './playlists.js';
+import { isSame, NamedFiles } from './named-files.js';
+import { addressesIn, fetchIfThere, headOf } from './playlists.js';
 import { isIntact } from './reader.js';
 import { comparePresentation } from './shared/compare-presentation.js';
 import { isPresented } from './shared/presentation.js';
 import { summarize, summarizeDeviations } from './shared/summarize.js';
-import { countsIn, pathBelow, presentationIn, rootOf } from './signed-presentation.js';
+import { countsIn, pathBelow, presentationIn, rootOf, textsOf } from './signed-presentation.js';
 
 /**
  * @typedef {import('./c2pa-boxes.js').Bound} Bound
@@ -18,19 +19,17 @@ import { countsIn, pathBelow, presentationIn, rootOf } from './signed-presentati
  * @typedef {import('../src/contract/verification.ts').PublicationDeviation} Deviation
  *
  * @typedef {{ path: string, sizeBytes: number, digest: Uint8Array }} HashedFile
- * @typedef {Omit<HashedFile, 'path'> & { content: Blob | null }} LoadedFile
+ * @typedef {{ base: string, bytes: Uint8Array, digest: Uint8Array }} LoadedPlaylist with the address that answered
  * @typedef {{ path: string, uniqueId: number, localId: number, count: number }} BoundInit
  * @typedef {{ uniqueId: number, localId: number, location: number, count: number }} BoundFragment
  * @typedef {{ part: Deviation['part'], kind: Deviation['kind'], playlist: string | null }} Difference
  *
  * @typedef {object} Compared
- * @property {'as_signed' | 'changed' | 'not_signed'} state
+ * @property {'as_signed' | 'changed' | 'not_signed' | 'not_compared'} state
  * @property {readonly (Difference & { readonly url: string | null, readonly seconds: number })[]} differences with the playlist's address, and when it was noticed
  * @property {string} entry
  */
 
-/** Bytes of a fragment that its Merkle box lies in. */
-const HEAD_SIZE_BYTES = 64 * 1024;
 /** Fragments that are looked at for what binds their init segment: others may stand where the first ones were, or nothing. */
 export const MAX_TRIED_FRAGMENTS = 3;
 
@@ -44,15 +43,20 @@ export class PresentationWatch {
   compared = signal(null);
   /** Why nothing can be compared; empty where it can. */
   problem = signal('');
+  /** The address of the main playlist: the one that was asked for, and the one that answered first. */
+  #asked;
   #entry;
   #time;
   #closed;
-  /** The first two contents of each playlist, by its address. @type {Map<string, { bytes: Uint8Array, digest: Uint8Array }[]>} */
+  /** The first two contents of each playlist, by its address. @type {Map<string, LoadedPlaylist[]>} */
   #playlists = new Map();
-  /** Files that playlists name, by address: null where there is none. @type {Map<string, Promise<LoadedFile | null>>} */
-  #files = new Map();
+  /** Addresses of playlists that are not there. @type {Set<string>} */
+  #lost = new Set();
+  #files;
   /** Init segments with a manifest, by address. @type {Map<string, Omit<Bound, 'location'>>} */
   #inits = new Map();
+  /** Init segments without a manifest. @type {Set<string>} */
+  #unsigned = new Set();
   /** Positions of signed fragments by address: null before they are verified. @type {Map<string, BoundFragment | null>} */
   #fragments = new Map();
   /** Fragments of a rendition that are not verified yet. @type {Set<string>[]} */
@@ -76,25 +80,41 @@ export class PresentationWatch {
    * @param {AbortSignal} closed
    */
   constructor(entry, time, closed) {
+    this.#asked = entry;
     this.#entry = entry;
     this.#time = time;
     this.#closed = closed;
+    this.#files = new NamedFiles(closed);
   }
 
   /**
-   * Takes note of a playlist that was loaded, and compares it where it was not loaded with these bytes before. Returns its text.
-   * @param {string} url
+   * Takes note of a playlist that was loaded, and compares it where it was not loaded with these bytes before. Returns its text. A
+   * playlist is the one that was asked for, wherever its answer came from: a redirect to another signed one would have that play in its
+   * place. Only the main playlist may lie elsewhere, with all that it names.
+   * @param {string} asked
+   * @param {string} base the address that answered
    * @param {ArrayBuffer} buffer
    */
-  loadPlaylist(url, buffer) {
+  loadPlaylist(asked, base, buffer) {
     const bytes = new Uint8Array(buffer);
     const digest = sha256(bytes);
+    if (this.#playlists.size === 0) this.#entry = base;
+    const url = asked === this.#asked ? this.#entry : asked;
     const known = this.#playlists.get(url) ?? [];
-    if (known.length < 2 && !known.some((loaded) => isSame(loaded.digest, digest))) {
-      this.#playlists.set(url, [...known, { bytes, digest }]);
+    if (known.length < 2 && !known.some((loaded) => loaded.base === base && isSame(loaded.digest, digest))) {
+      this.#playlists.set(url, [...known, { base, bytes, digest }]);
       void this.#compare();
     }
     return new TextDecoder().decode(bytes);
+  }
+
+  /**
+   * Takes note of a playlist that is not there.
+   * @param {string} url
+   */
+  losePlaylist(url) {
+    this.#lost.add(url);
+    void this.#compare();
   }
 
   /**
@@ -102,15 +122,8 @@ export class PresentationWatch {
    * @param {Part} part
    * @param {Uint8Array} bytes
    */
-  async loadFile({ url, start, end }, bytes) {
-    if (!this.#files.has(url)) return;
-    const known = await this.#files.get(url)?.catch(() => undefined);
-    const first = known === undefined ? await this.#file(url).catch(() => null) : known;
-    const loaded = await first?.content?.slice(start ?? 0, end ?? undefined).arrayBuffer();
-    const isAsBefore = loaded !== undefined && isSame(sha256(new Uint8Array(loaded)), sha256(bytes));
-    if (isAsBefore && known !== undefined) return;
-    if (!isAsBefore) this.#files.set(url, Promise.resolve(OF_TWO_CONTENTS));
-    await this.#compare();
+  async loadFile(part, bytes) {
+    if (await this.#files.isOther(part, bytes)) await this.#compare();
   }
 
   /**
@@ -120,7 +133,7 @@ export class PresentationWatch {
    * @param {Bound} bound
    */
   async loadBound({ init, part }, { location, ...own }) {
-    const isOther = this.#takeInit(init.url, own);
+    const isOther = init !== null && this.#takeInit(init.url, own);
     this.#fragments.set(part.url, { ...this.#mapOf(own), location });
     const completed = this.#unverified.filter((urls) => urls.delete(part.url) && urls.size === 0);
     if (isOther || completed.length > 0) await this.#compare();
@@ -153,10 +166,12 @@ export class PresentationWatch {
     this.#unverified = renditions.map(({ fragments }) => new Set(fragments.map(({ part }) => part.url)));
     const stated = presentationIn(report);
     if (stated !== null && 'problem' in stated) return this.#tell('changed', [UNREADABLE], stated.problem);
-    if (stated === null) return this.#tell('not_signed', []);
+    if (stated === null) {
+      return this.#tell('not_signed', [], `Nobody signed the playlists, so this page ${CANNOT_SAY}`);
+    }
     if ('count' in stated && stated.count !== this.#playlists.size) {
-      this.problem.value = `The manifest signs ${stated.count} playlists by one digest, and a player loads ${this.#playlists.size} of them, so this page cannot compare them. Inspect has the service compare all.`;
-      return;
+      const problem = `The manifest signs ${stated.count} playlists by one digest, and a player loads ${this.#playlists.size} of them, so this page ${CANNOT_SAY}`;
+      return this.#tell('not_compared', [], problem);
     }
     this.#signed = stated;
     this.#root = rootOf(this.#entry, stated);
@@ -183,12 +198,14 @@ export class PresentationWatch {
    */
   judge(reading) {
     const { verification } = reading;
+    if (!isIntact(reading)) return reading;
     const publication = this.#publication;
-    if (publication === null || !isIntact(reading)) return reading;
-    const changed = /** @type {const} */ ({ state: 'invalid', summary: this.summary });
-    const unchanged = { summary: summarize({ ...verification, publication }) ?? '' };
-    const verdict = publication.presentation === 'changed' ? changed : unchanged;
-    return { ...reading, verification: { ...verification, ...verdict } };
+    if (publication?.presentation === 'changed') {
+      return { ...reading, verification: { ...verification, state: 'invalid', summary: this.summary } };
+    }
+    const summary =
+      publication === null ? summarize(verification, LOADED) : summarize({ ...verification, publication });
+    return { ...reading, verification: { ...verification, summary } };
   }
 
   /** How the playlists differ from the signed ones, in the words of the API. */
@@ -198,22 +215,35 @@ export class PresentationWatch {
 
   get #publication() {
     if (this.compared.value === null) return null;
-    const { state: presentation, differences, entry } = this.compared.value;
-    const first = differences.map(({ kind, part, playlist }) => ({
-      kind,
-      part,
-      count: 1,
-      ...(playlist && { file: playlist }),
-    }));
-    return { presentation, entries: [entry], deviations: {}, first };
+    const { state, differences, entry } = this.compared.value;
+    if (state === 'not_signed' || state === 'not_compared') return null;
+    const unsigned = state === 'changed' ? [] : [...this.#unsigned];
+    const first = [
+      ...differences.map(({ kind, part, playlist }) => ({ kind, part, count: 1, ...(playlist && { file: playlist }) })),
+      ...unsigned.map((url) => ({ kind: 'unsigned', part: 'init', count: 1, file: this.#pathOf(url) })),
+    ];
+    const deviations = unsigned.length === 0 ? {} : { unsigned: unsigned.length };
+    return { presentation: state, entries: [entry], deviations, first };
+  }
+
+  /**
+   * Returns true for media that are not what was signed. Media without a manifest are where something else is signed, unless the digests
+   * over the playlists cover them.
+   * @param {Reading} reading
+   */
+  isFailure({ verification: { state } }) {
+    const presentation = this.compared.value?.state ?? 'as_signed';
+    return state === 'invalid' || (state === 'none' && presentation !== 'as_signed');
   }
 
   /** @param {Rendition['fragments']} fragments */
   async #readInits(fragments) {
-    for (const [url, own] of Map.groupBy(fragments, ({ init }) => init.url)) {
+    const withInits = fragments.flatMap(({ init, part }) => (init === null ? [] : [{ init, part }]));
+    for (const [url, own] of Map.groupBy(withInits, ({ init }) => init.url)) {
       const init = await this.#fetch({ url, start: own[0]?.init.start ?? null, end: own[0]?.init.end ?? null });
+      if (init !== null && (await storeIn(init)) === null) this.#unsigned.add(url);
       for (const { part } of own.slice(0, MAX_TRIED_FRAGMENTS)) {
-        const head = await this.#fetch({ ...part, start: part.start ?? 0, end: headEnd(part) });
+        const head = await this.#fetch(headOf(part));
         const bound = init && head && (await boundIn(init, head));
         if (bound === null) continue;
         const { location: _, ...map } = bound;
@@ -225,22 +255,39 @@ export class PresentationWatch {
   }
 
   async #compare() {
-    if (this.#signed === null) return;
+    const signed = this.#signed;
+    if (signed === null) return;
     this.#round += 1;
     const round = this.#round;
     try {
       const loaded = Array.from(this.#playlists, ([url, contents]) =>
-        contents.map((each) => this.#describe(url, each)),
+        contents.map((each) => ({ url, ...each })),
+      ).flat();
+      const playlists = loaded.map((each) => this.#describe(each));
+      const others = await this.#unloaded(playlists);
+      const texts = textsOf(signed, playlists.length);
+      const ofTexts = texts === null ? [] : this.#differencesIn(comparePresentation(texts, playlists, others));
+      // The files that playlists name may never come: nothing waits for them where a text was changed.
+      if (ofTexts.length > 0 && round === this.#round) this.#tell('changed', ofTexts);
+      const whole = await Promise.all(
+        loaded.map(async (each) => ({ ...this.#describe(each), ...(await this.#partsOf(each)) })),
       );
-      const playlists = await Promise.all(loaded.flat());
-      const { differences } = comparePresentation(this.#signed, playlists, await this.#unloaded(playlists));
-      const foreign = { part: 'playlist', kind: 'added', playlist: this.#pathOf(this.#entry) };
-      const all = /** @type {Difference[]} */ (this.#isForeign ? [foreign, ...differences] : differences);
-      const found = [...new Map(all.map((each) => [`${each.part} ${each.kind} ${each.playlist}`, each])).values()];
+      const found = this.#differencesIn(comparePresentation(signed, whole, others));
       if (round === this.#round) this.#tell(found.length === 0 ? 'as_signed' : 'changed', found);
     } catch (error) {
       if (!this.#closed.aborted) this.#tell('changed', [UNREADABLE], /** @type {Error} */ (error).message);
     }
+  }
+
+  /**
+   * Returns the differences that a comparison found, each once.
+   * @param {{ differences: readonly any[] }} comparison
+   * @returns {Difference[]}
+   */
+  #differencesIn({ differences }) {
+    const foreign = { part: 'playlist', kind: 'added', playlist: this.#pathOf(this.#entry) };
+    const all = this.#isForeign ? [foreign, ...differences] : differences;
+    return [...new Map(all.map((each) => [`${each.part} ${each.kind} ${each.playlist}`, each])).values()];
   }
 
   /**
@@ -274,21 +321,32 @@ export class PresentationWatch {
     this.compared.value = { state, differences: dated, entry: this.#pathOf(this.#entry) };
   }
 
-  /** @param {string} url @param {{ bytes: Uint8Array, digest: Uint8Array }} loaded */
-  async #describe(url, { bytes, digest }) {
+  /** @param {LoadedPlaylist & { url: string }} loaded */
+  #describe({ url, base, bytes, digest }) {
     const text = new TextDecoder().decode(bytes);
-    const addresses = addressesIn(text, url);
-    const named = await Promise.all(addresses.map((each) => this.#fileAt(each)));
-    const fragments = addresses.map((each) => this.#fragments.get(each)).filter((each) => each !== undefined);
-    const playlist = { path: this.#pathOf(url), sizeBytes: bytes.length, digest };
+    const lost = addressesIn(text, base).filter((each) => this.#lost.has(each));
     return {
-      ...playlist,
-      named: named.filter((file) => file !== null),
-      ...(fragments.every((each) => each !== null) && { fragments }),
+      path: this.#pathOf(url),
+      sizeBytes: bytes.length,
+      digest,
+      named: /** @type {(HashedFile | BoundInit)[]} */ ([]),
       isEntry: url === this.#entry,
       isHlsMedia: /^#EXT-X-TARGETDURATION:/m.test(text),
-      // Players notice themselves that a named file is not there.
-      names: [],
+      names: lost.map((each) => this.#pathOf(each)),
+    };
+  }
+
+  /**
+   * Returns the files that a playlist names, and its signed fragments where all were verified.
+   * @param {LoadedPlaylist} loaded
+   */
+  async #partsOf({ base, bytes }) {
+    const addresses = addressesIn(new TextDecoder().decode(bytes), base);
+    const named = await Promise.all(addresses.map((each) => this.#fileAt(each)));
+    const fragments = addresses.map((each) => this.#fragments.get(each)).filter((each) => each !== undefined);
+    return {
+      named: named.filter((file) => file !== null),
+      ...(fragments.every((each) => each !== null) && { fragments }),
     };
   }
 
@@ -303,18 +361,8 @@ export class PresentationWatch {
     if (isPresented(path) || path === url) return null;
     if (init?.store === this.#store) return { path, ...this.#mapOf(init) };
     if (this.#fragments.has(url)) return null;
-    const file = await this.#file(url);
+    const file = await this.#files.get(url);
     return file && { path, sizeBytes: file.sizeBytes, digest: file.digest };
-  }
-
-  /**
-   * Returns a file, which is loaded once, and again where that failed.
-   * @param {string} url
-   */
-  #file(url) {
-    const known = this.#files.get(url)?.catch(() => this.#load(url)) ?? this.#load(url);
-    this.#files.set(url, known);
-    return known;
   }
 
   /**
@@ -323,15 +371,6 @@ export class PresentationWatch {
    */
   #mapOf({ uniqueId, localId }) {
     return { uniqueId, localId, count: this.#counts.get(`${uniqueId}/${localId}`) ?? 0 };
-  }
-
-  /** @param {string} url @returns {Promise<LoadedFile | null>} */
-  async #load(url) {
-    const response = await fetch(url, { signal: this.#closed });
-    if (response.status === 404) return null;
-    if (!response.ok) throw new Error(`A file that a playlist names cannot be loaded: status ${response.status}.`);
-    const content = await response.blob();
-    return { sizeBytes: content.size, digest: sha256(new Uint8Array(await content.arrayBuffer())), content };
   }
 
   /** @param {Part} part */
@@ -348,19 +387,13 @@ export class PresentationWatch {
   }
 }
 
-/** Stands for a file that was loaded with two contents. @type {LoadedFile} */
-const OF_TWO_CONTENTS = { sizeBytes: 0, digest: new Uint8Array(), content: null };
-
 /** @type {Difference} */
 const UNREADABLE = { part: 'playlist', kind: 'unreadable', playlist: null };
 
-/** @param {Part} part */
-function headEnd({ start, end }) {
-  const head = (start ?? 0) + HEAD_SIZE_BYTES;
-  return end === null ? head : Math.min(end, head);
-}
+/** What is said of intact fragments while it is not known that they play as they were signed. */
+const LOADED =
+  'Every fragment that was loaded is as it was signed. The playlists were not compared: the choice and order of fragments, names, languages and text are not covered';
 
-/** @param {Uint8Array | undefined} first @param {Uint8Array} second */
-function isSame(first, second) {
-  return String(first) === String(second);
-}
+/** Ends a notice about playlists that cannot be compared. */
+const CANNOT_SAY =
+  'cannot say whether all that was signed plays, once and in order. Inspect has the service verify that.';

@@ -1,10 +1,10 @@
 import { signal } from '@preact/signals';
 import { addressOf } from './api.js';
 import { boundIn } from './c2pa-boxes.js';
-import { verifyOrder } from './fragment-order.js';
-import { fetchIfThere, fetchPart, keyOf, languageName, partKey, partOf, readPlaylists } from './playlists.js';
+import { MISPLACED, verifyOrder } from './fragment-order.js';
+import { fetchIfThere, fragmentOf, keyOf, languageName, partOf, readPlaylists } from './playlists.js';
 import { MAX_TRIED_FRAGMENTS, PresentationWatch } from './presentation.js';
-import { isIntact, readFragment } from './reader.js';
+import { failed, isIntact, readFragment } from './reader.js';
 
 /**
  * @typedef {import('./playlists.js').Rendition} Rendition
@@ -16,6 +16,12 @@ import { isIntact, readFragment } from './reader.js';
 
 /** Readings of failures that are kept whole; later ones lack the raw report. */
 const MAX_DETAILED_FAILURES = 20;
+
+const WITHOUT = { codes: [], manifests: [] };
+/** The reading of a segment without an init segment. @type {Reading} */
+const UNSIGNED = { verification: { state: 'none', summary: 'No provenance information.', ...WITHOUT }, raw: null };
+/** The reading of a fragment that is not there. */
+const MISSING = failed(UNSIGNED, MISPLACED, 'It is not there.');
 
 /** Plays an HLS publication, and verifies every fragment that the player loads. Playback goes on whatever the verdict. */
 export class PublicationPlayer {
@@ -89,11 +95,10 @@ export class PublicationPlayer {
   async #open() {
     const { default: Hls, M3U8Parser: parser } = await import(addressOf('console/vendor/hls.js'));
     const take = this.presentation.loadPlaylist.bind(this.presentation);
-    const { renditions, problem } = await readPlaylists({ parser, take }, this.#address, this.#closed.signal);
-    for (const fragment of renditions.flatMap(({ fragments }) => fragments)) {
-      const key = keyOf(fragment.part);
-      this.#byPart.set(key, [...(this.#byPart.get(key) ?? []), fragment]);
-    }
+    const lose = this.presentation.losePlaylist.bind(this.presentation);
+    const { renditions, problem } = await readPlaylists({ parser, take, lose }, this.#address, this.#closed.signal);
+    const all = renditions.flatMap(({ fragments }) => fragments);
+    this.#byPart = Map.groupBy(all, ({ part }) => keyOf(part));
     this.renditions.value = renditions;
     await this.#startPresentation();
     if (this.#closed.signal.aborted) return;
@@ -109,6 +114,8 @@ export class PublicationPlayer {
       enableWorker: false,
       // The programme is verified: other media do not play in between.
       enableInterstitialPlayback: false,
+      // No server chooses between renditions: what it says is signed by nobody.
+      contentSteeringController: undefined,
       pLoader: watchedLoader(Hls, this.presentation),
     });
     const { Events } = Hls;
@@ -130,11 +137,11 @@ export class PublicationPlayer {
     });
     on(Events.FRAG_LOADED, ({ frag, payload }) => {
       void this.presentation.loadFile(partOf(frag), new Uint8Array(payload));
-      const init = frag.initSegment?.data;
-      if (frag.sn === 'initSegment' || !init) return;
+      const isText = frag.type === 'subtitle' && frag.initSegment === null;
+      if (frag.sn === 'initSegment' || isText) return;
       // Copies: the player may hand its buffers on before the reader has them.
-      const [initBlob, blob] = [new Blob([init]), new Blob([payload])];
-      for (const fragment of this.#byPart.get(partKey(frag)) ?? []) void this.#verify(fragment, initBlob, blob);
+      const [init, blob] = [frag.initSegment === null ? null : new Blob([frag.initSegment.data]), new Blob([payload])];
+      for (const fragment of this.#fragmentsOf(frag)) void this.#verify(fragment, init, blob);
     });
     on(Events.ERROR, (data) => this.#fail(data));
     this.#hls.loadSource(this.#address);
@@ -142,13 +149,32 @@ export class PublicationPlayer {
   }
 
   /**
+   * Returns the fragments of the timelines that a part is. One that was in no playlist when they were read stands behind those that were:
+   * nothing plays that no timeline shows.
+   * @param {any} frag of the player's library
+   * @returns {Fragment[]}
+   */
+  #fragmentsOf(frag) {
+    const key = keyOf(partOf(frag));
+    const known = this.#byPart.get(key);
+    if (known !== undefined) return known;
+    const renditions = this.renditions.value;
+    const own = renditions.find(({ base }) => base === frag.baseurl) ?? renditions[0];
+    const added = fragmentOf(frag, own?.fragments.length ?? 0);
+    own?.fragments.push(added);
+    this.#byPart.set(key, [added]);
+    return [added];
+  }
+
+  /**
    * Verifies a fragment with the init segment that it was loaded with.
    * @param {Fragment} fragment
-   * @param {Blob} init
+   * @param {Blob | null} init null for a segment that has none: no manifest binds it
    * @param {Blob} blob
    */
   async #verify(fragment, init, blob) {
-    const initKey = keyOf(fragment.init);
+    if (init === null) return this.#show(fragment, UNSIGNED, { sizeBytes: blob.size });
+    const initKey = fragment.init === null ? '' : keyOf(fragment.init);
     const isFirst = !this.#known.has(initKey);
     this.#known.add(initKey);
     let reading = await this.#read(init, blob, isFirst);
@@ -158,8 +184,18 @@ export class PublicationPlayer {
       this.#failures += 1;
       if (!isFirst && this.#failures <= MAX_DETAILED_FAILURES) reading = await this.#read(init, blob, true);
     }
+    this.#show(fragment, reading, { sizeBytes: blob.size, bound });
+  }
+
+  /**
+   * Shows the verdict on a fragment.
+   * @param {Fragment} fragment
+   * @param {Reading} reading
+   * @param {Partial<Fragment>} facts
+   */
+  #show(fragment, reading, facts) {
     if (this.#closed.signal.aborted) return;
-    Object.assign(fragment, { sizeBytes: blob.size, bound, alone: reading, reading });
+    Object.assign(fragment, { bound: null, ...facts, alone: reading, reading });
     // Fragments change in place, because a programme may have 20,000 of them; the rendition is a new object.
     this.renditions.value = this.renditions.value.map((rendition) => {
       if (rendition.fragments[fragment.index] !== fragment) return rendition;
@@ -205,13 +241,17 @@ export class PublicationPlayer {
     const { signal: closed } = this.#closed;
     this.left.value = fragments.length;
     let initKey = '';
-    let init = new Blob();
+    /** @type {Blob | null} */
+    let init = null;
     try {
       for (const fragment of fragments) {
         if (fragment.reading === null) {
-          if (initKey !== keyOf(fragment.init)) init = await fetchPart(fragment.init, closed);
-          initKey = keyOf(fragment.init);
-          await this.#verify(fragment, init, await fetchPart(fragment.part, closed));
+          const key = fragment.init === null ? '' : keyOf(fragment.init);
+          if (initKey !== key) init = fragment.init && (await fetchIfThere(fragment.init, closed));
+          initKey = key;
+          const blob = await fetchIfThere(fragment.part, closed);
+          if (blob === null || (init === null && fragment.init !== null)) this.#show(fragment, MISSING, {});
+          else await this.#verify(fragment, init, blob);
         }
         if (closed.aborted) return;
         this.left.value -= 1;
@@ -245,7 +285,10 @@ export class PublicationPlayer {
   }
 
   /** @param {any} data */
-  #fail({ fatal, type, details }) {
+  #fail({ fatal, type, details, frag, response }) {
+    const isMissing = details === 'fragLoadError' && response?.code === 404 && frag.sn !== 'initSegment';
+    for (const fragment of (isMissing && this.#byPart.get(keyOf(partOf(frag)))) || [])
+      this.#show(fragment, MISSING, {});
     if (/codec/i.test(details) || (fatal && type === 'mediaError')) {
       this.#hls?.destroy();
       this.#hls = undefined;
@@ -267,6 +310,7 @@ export class PublicationPlayer {
  */
 async function firstLoaded(fragments, signal) {
   for (const { init: own, part } of fragments.slice(0, MAX_TRIED_FRAGMENTS)) {
+    if (own === null) continue;
     const [init, blob] = [await fetchIfThere(own, signal), await fetchIfThere(part, signal)];
     if (init !== null && blob !== null) return { init, blob };
   }
@@ -292,9 +336,16 @@ function watchedLoader({ DefaultConfig }, presentation) {
   return class extends DefaultConfig.loader {
     /** @param {any} context @param {any} config @param {any} callbacks */
     load(context, config, callbacks) {
-      const onSuccess = (/** @type {any} */ response, /** @type {any[]} */ ...rest) =>
-        callbacks.onSuccess({ ...response, data: presentation.loadPlaylist(response.url, response.data) }, ...rest);
-      super.load({ ...context, responseType: 'arraybuffer' }, config, { ...callbacks, onSuccess });
+      const { url: asked } = context;
+      const onSuccess = (/** @type {any} */ response, /** @type {any[]} */ ...rest) => {
+        const data = presentation.loadPlaylist(asked, response.url, response.data);
+        callbacks.onSuccess({ ...response, data }, ...rest);
+      };
+      const onError = (/** @type {any} */ error, /** @type {any[]} */ ...rest) => {
+        if (error.code === 404) presentation.losePlaylist(asked);
+        callbacks.onError(error, ...rest);
+      };
+      super.load({ ...context, responseType: 'arraybuffer' }, config, { ...callbacks, onSuccess, onError });
     }
   };
 }

@@ -1,6 +1,6 @@
 import { PRESENTATION_ALGORITHM, PRESENTATION_LABEL, PRESENTATION_VERSION } from './shared/presentation.js';
 
-/** @typedef {{ uris: { uri: string }[] } | { count: number, hash: string }} Presentation */
+/** @typedef {{ uris: { uri: string, size: number, hash: string }[] } | { count: number, hash: string }} Presentation */
 
 /**
  * Returns the presentation of a report's active manifest; null where it states none, or why it cannot be compared with.
@@ -32,6 +32,17 @@ export function countsIn({ manifests, active_manifest: active }) {
   );
   const maps = bindings.flatMap((/** @type {any} */ { data }) => data.merkle ?? []);
   return new Map(maps.map((/** @type {any} */ map) => [`${map.uniqueId}/${map.localId}`, map.count]));
+}
+
+/**
+ * Returns what a presentation says of the texts of playlists alone; null where a digest over all says it together with the rest.
+ * @param {Presentation} signed
+ * @param {number} count of loaded playlists
+ * @returns {any}
+ */
+export function textsOf(signed, count) {
+  if ('uris' in signed) return { uris: signed.uris.map(({ uri, size, hash }) => ({ uri, size, hash })) };
+  return count === signed.count ? null : signed;
 }
 
 /**

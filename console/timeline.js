@@ -23,7 +23,8 @@ export function Timeline({ rendition: { name, fragments }, changedAt, time, seek
   const chosen = useSignal(-1);
   const end = fragments.reduce((latest, { start, duration }) => Math.max(latest, start + duration), 0);
   const verified = fragments.filter((fragment) => ['trusted', 'valid'].includes(stateOf(fragment)));
-  const failed = fragments.filter((fragment) => ['invalid', 'none'].includes(stateOf(fragment)));
+  const failed = fragments.filter((fragment) => stateOf(fragment) === 'invalid');
+  const unsigned = fragments.filter((fragment) => stateOf(fragment) === 'none');
   const summary = `${verified.length} of ${fragments.length} fragments verified`;
   const x = (/** @type {number} */ seconds) => (end === 0 ? 0 : (seconds / end) * 1000);
   const current = fragments[chosen.value] ?? fragmentAt(fragments, time);
@@ -42,7 +43,7 @@ export function Timeline({ rendition: { name, fragments }, changedAt, time, seek
     chosen.value = -1;
   };
   return html`<figure class="timeline">
-    <figcaption><strong>${name}</strong>: ${summary}${failed.length > 0 && html`, <strong class="bad">${failed.length} not intact</strong>`}${changedAt !== null && html`, <strong class="bad">its playlist is not the signed one${changedAt > 0 && `, since ${clockText(changedAt)}`}</strong>`}</figcaption>
+    <figcaption><strong>${name}</strong>: ${summary}${failed.length > 0 && html`, <strong class="bad">${failed.length} not intact</strong>`}${unsigned.length > 0 && `, ${unsigned.length} without provenance`}${changedAt !== null && html`, <strong class="bad">its playlist is not the signed one${changedAt > 0 && `, since ${clockText(changedAt)}`}</strong>`}</figcaption>
     <div role="slider" tabindex="0" aria-label="Fragments of ${name}" aria-valuemin="0" aria-valuemax=${Math.max(0, fragments.length - 1)} aria-valuenow=${current?.index ?? 0} aria-valuetext=${current ? textOf(current) : 'No fragments'}
       onPointerMove=${point} onPointerLeave=${leave} onBlur=${leave} onKeyDown=${press} onClick=${() => current && seek(current.start)}>
       <svg viewBox="0 0 1000 24" preserveAspectRatio="none" aria-hidden="true">
@@ -72,8 +73,18 @@ function Failure({ fragment, seek }) {
  * @param {readonly Fragment[]} fragments
  * @param {number} seconds
  */
-export function fragmentAt(fragments, seconds) {
-  return fragments.find(({ start, duration }) => start <= seconds && seconds < start + duration) ?? fragments.at(-1);
+function fragmentAt(fragments, seconds) {
+  return fragmentsAt(fragments, seconds)[0];
+}
+
+/**
+ * Returns the fragments that may be on screen at a time: one, unless playlists that were loaded one after the other differ.
+ * @param {readonly Fragment[]} fragments
+ * @param {number} seconds
+ */
+export function fragmentsAt(fragments, seconds) {
+  const found = fragments.filter(({ start, duration }) => start <= seconds && seconds < start + duration);
+  return found.length > 0 ? found : fragments.slice(-1);
 }
 
 /**

@@ -89,11 +89,15 @@ export class ProvenancePages {
   }
 
   /** Signs a copy of the sample publication, with other files. */
-  signPublication(name: string, files: Readonly<Record<string, string | Buffer>> = {}): Promise<FinishedJob> {
+  signPublication(
+    name: string,
+    files: Readonly<Record<string, string | Buffer>> = {},
+    patterns: Partial<typeof PATTERNS> = {},
+  ): Promise<FinishedJob> {
     const input = join(this.folder, name);
     cpSync(join(SAMPLES, 'publication'), input, { recursive: true });
     for (const [path, content] of Object.entries(files)) writeFileSync(join(input, path), content);
-    return this.sign('/v2/sync/c2pa/fragmented', input, PATTERNS);
+    return this.sign('/v2/sync/c2pa/fragmented', input, { ...PATTERNS, ...patterns });
   }
 
   /** Writes a file, and returns its path. */

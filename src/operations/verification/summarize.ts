@@ -14,18 +14,19 @@ const OCSP_SKIPPED = 'signingCredential.ocsp.skipped';
 const SIGNATURE_FAILED = /^claimSignature\./;
 
 /**
- * Returns the verdict in a few sentences. Browsers run this module too (`scripts/console-modules.ts`), so it
+ * Returns the verdict in a few sentences; `media` is said of media that were not judged as a whole, as by a player, which knows what it
+ * loads. Browsers run this module too (`scripts/console-modules.ts`), so it
  * imports types only.
  */
-export function summarize(verification: Omit<Verification, 'summary'>): string {
+export function summarize(verification: Omit<Verification, 'summary'>, media?: string): string {
   const { state, codes, trust_list: list } = verification;
   switch (state) {
     case 'none':
       return 'No provenance information.';
     case 'trusted':
-      return accepted(verification, 'Unchanged', `who is on ${list ?? 'a trust list of this service'}`);
+      return accepted(verification, media ?? 'Unchanged', `who is on ${list ?? 'a trust list of this service'}`);
     case 'valid':
-      return accepted(verification, 'Unchanged since signing', NO_LIST);
+      return accepted(verification, media ?? 'Unchanged since signing', NO_LIST);
     case 'invalid':
       return reasonOf(codes);
   }
