@@ -11,10 +11,9 @@ import { findAdjacentFiles } from './adjacent-files.ts';
 import { findJoinedPublications, findSilentChoices, type ReadInit } from './choices.ts';
 import type { ListedPublication, ListedRendition } from './listed-renditions.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
-import type { VerifiedManifest } from './publication-verdict.ts';
 import type { StoredMap } from './stored-binding.ts';
 import type { TimesOf } from './timed-fragments.ts';
-import type { PartsVerification } from './verify-parts.ts';
+import type { PartsVerification, ReadManifest } from './verify-parts.ts';
 import { verifyRanges } from './verify-ranges.ts';
 import {
   isOfPlaylists,
@@ -121,7 +120,7 @@ function untimedIn(renditions: readonly VerifiedRendition[], timesOf: TimesOf): 
 }
 
 /** Returns the one file that all parts are byte ranges of, where manifests bind no parts: they bind it as a whole, or nothing. */
-function fileBoundAsWhole(listed: readonly ListedRendition[], manifests: readonly VerifiedManifest[]): string | null {
+function fileBoundAsWhole(listed: readonly ListedRendition[], manifests: readonly ReadManifest[]): string | null {
   const present = listed.flatMap(({ isInitMissing, present: { init, fragments } }) => {
     const [first] = isInitMissing ? fragments : [init];
     return first === undefined ? [] : { init: first, fragments };
@@ -134,7 +133,7 @@ function fileBoundAsWhole(listed: readonly ListedRendition[], manifests: readonl
  * Counts the maps that nothing was verified by. Such a map belongs to a rendition that is there without its manifest, or
  * to none. Maps are compared by what they bind: copies of a manifest may differ in bytes that nobody signed.
  */
-function countMissing(manifests: readonly VerifiedManifest[], renditions: readonly VerifiedRendition[]): number {
+function countMissing(manifests: readonly ReadManifest[], renditions: readonly VerifiedRendition[]): number {
   const used = new Set(renditions.flatMap(({ map }) => (map === null ? [] : [keyOf(map)])));
   const signed = new Set(manifests.flatMap(({ binding }) => binding?.maps ?? []).map(keyOf));
   const unused = [...signed].filter((key) => !used.has(key)).length;
