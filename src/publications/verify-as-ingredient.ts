@@ -13,6 +13,7 @@ import { readPresentation } from './presentation/stored-presentation.ts';
 import type { PublicationSource } from './publication.ts';
 import { withChangedPresentation, withIncomplete } from './verification/binding-results.ts';
 import { resultsOfEarlierManifest } from './verification/earlier-manifest-results.ts';
+import { verdictOn } from './verification/part-findings.ts';
 import { type PublicationVerdict, verdictWarnings } from './verification/publication-verdict.ts';
 import { PartsVerification, type ReadRendition } from './verification/verify-parts.ts';
 import { type SourceVerdict, verifySource } from './verify-source.ts';
@@ -71,7 +72,7 @@ export async function verifyAsIngredient(
   const verification = new PartsVerification(folder, context.signal, options);
   const readings: [Rendition, ReadRendition][] = [];
   for (const rendition of publication.renditions) readings.push([rendition, await verification.add(rendition)]);
-  const verdict = verification.verdict();
+  const verdict = verdictOn(readings, verification.manifests);
   const verified =
     verdict.manifests.length === 0
       ? { change: null, otherwise: null }

@@ -11,12 +11,17 @@ import { STAND_IN, verdictOf, withMatch } from './verification/binding-results.t
 import type { ReadInit } from './verification/choices.ts';
 import { type Entry, type ListedRendition, readListedPublication } from './verification/listed-renditions.ts';
 import { findRedirected } from './verification/playlist-findings.ts';
-import type { VerifiedManifest } from './verification/publication-verdict.ts';
 import type { StoredBinding } from './verification/stored-binding.ts';
 import type { UnboundMedia } from './verification/unbound-media.ts';
 import { type VerifiedListing, verifyListed } from './verification/verify-listed.ts';
 import { MAX_SAMPLED_FRAGMENTS, sampleOf } from './verification/verify-output.ts';
-import { MAX_STORES_BYTES, PartsVerification, positionIn, type ReadRendition } from './verification/verify-parts.ts';
+import {
+  MAX_STORES_BYTES,
+  PartsVerification,
+  positionIn,
+  type ReadManifest,
+  type ReadRendition,
+} from './verification/verify-parts.ts';
 import type { RenditionReading, VerifiedRendition } from './verification/verify-renditions.ts';
 import { mapOf } from './verification/verify-sequence.ts';
 
@@ -43,7 +48,7 @@ interface PublicationVerificationContext {
 /** A publication compared with what was signed, part by part. */
 export interface VerifiedPublication extends VerifiedListing {
   /** The different manifests of its init segments; none where it was never signed. */
-  readonly manifests: readonly VerifiedManifest[];
+  readonly manifests: readonly ReadManifest[];
   /** Media that playlists name beside the renditions, and no manifest binds. */
   readonly unbound: readonly UnboundMedia[];
   readonly official: readonly OfficialReading[];
@@ -153,11 +158,11 @@ interface OfficialTask extends Pick<PublicationVerificationContext, 'signal' | '
 /** Collects what the official reader finds in a publication: every init segment, with fragments of its rendition. */
 class OfficialReadings {
   readonly readings: OfficialReading[] = [];
-  readonly #manifests: readonly VerifiedManifest[];
+  readonly #manifests: readonly ReadManifest[];
   readonly #task: OfficialTask;
   readonly #described = new Set<number>();
 
-  constructor(manifests: readonly VerifiedManifest[], task: OfficialTask) {
+  constructor(manifests: readonly ReadManifest[], task: OfficialTask) {
     this.#manifests = manifests;
     this.#task = task;
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { hlsAttribute, removeHlsAttribute, replaceHlsAttribute } from '#publications/playlists/hls-lines.ts';
+import { removeHlsAttribute, replaceHlsAttribute } from '#publications/playlists/hls-lines.ts';
 import type { PublicationPatterns } from '#publications/publication.ts';
 import { addedRates } from '#publications/rewriting/added-rates.ts';
 import { relativeReference } from '#publications/rewriting/xml-edits.ts';
@@ -235,7 +235,6 @@ describe('bit rates', () => {
 describe('text surgery', () => {
   test('tells attributes from quoted text that looks like them', () => {
     const line = '#EXT-X-STREAM-INF:NAME="a,BANDWIDTH=1",AVERAGE-BANDWIDTH=5,BANDWIDTH=7,CODECS="x,y"\r';
-    assert.equal(hlsAttribute(line, 'BANDWIDTH'), '7');
     assert.equal(replaceHlsAttribute(line, 'BANDWIDTH', '9'), line.replace('=7', '=9'));
     assert.equal(removeHlsAttribute('#X:A="1",B=2', 'A'), '#X:B=2');
     assert.equal(removeHlsAttribute('#X:A="1",B=2', 'B'), '#X:A="1"');

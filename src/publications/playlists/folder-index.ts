@@ -25,6 +25,21 @@ const UNUSUAL = /(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)|\/\/|%(?:2[de]|3\d|4[1-9a-f]|5[
 /** The same of a directory, empty or with a slash at its end. */
 const PLAIN_DIRECTORY = /^(?:[\w.-]+\/)*$/;
 
+/** The base of references: a playlist, or an address that an MPD states for them. */
+export interface Base {
+  readonly url: URL;
+  /** The folder that it lies in, with a slash at its end; null where it does not say one plainly. */
+  readonly directory: string | null;
+  /** The parts of it that are written in an unusual way: addresses below keep those. */
+  readonly unusual: string;
+  /** Bases that some players take for it. */
+  readonly others: readonly URL[];
+  /** Itself, with all others and those around it, however they are read. */
+  readonly around: readonly URL[];
+  /** The address of the playlist, and the references that made the base, as they are written. */
+  readonly written: readonly string[];
+}
+
 /** The path that a reference stands for. */
 interface NamedPath {
   /** Undefined where a percent sign in it encodes nothing. */
@@ -41,31 +56,19 @@ interface NamedPath {
  */
 export class FolderIndex {
   readonly #sizes: ReadonlyMap<string, number>;
-  /** The folders of bases, with a slash at their end; null where a base does not say one plainly. */
-  readonly #directories = new WeakMap<URL, string | null>();
   readonly #root: URL;
   readonly #addFile: UnlistedFolder['addFile'] | undefined;
   /** Files that a byte range passes by one byte. */
   readonly #passed = new Set<string>();
-  /** Parts of bases that are written in an unusual way: addresses below them keep those. */
-  readonly #unusual = new WeakMap<URL, string>();
-  /** Bases that some players take for others: those of references inside these. */
-  readonly #otherBases = new WeakMap<URL, readonly URL[]>();
-  /** A base with all others and those around it, however they are read. */
-  readonly #basesAround = new WeakMap<URL, readonly URL[]>();
-  /** Bases that references made, as they are written: the address of the playlist, and these references. */
-  readonly #written = new WeakMap<URL, readonly string[]>();
   readonly #encodings: OtherEncodings;
   /** Files that were named, with what their address has beside their path. */
   readonly #named = new Map<string, string>();
   /** Of each playlist the first address of each kind that can be read in two ways. */
   readonly #ambiguous = new Map<string, PlaylistFinding>();
-  /** Paths with their first positions, compared with what servers may send for them when somebody asks. */
-  readonly #plain = new Map<string, PlaylistPosition>();
+  /** What was named, with the first position of each: compared with what servers may send for it when somebody asks. */
+  readonly #noted = new Map<string, { readonly named: NamedPath; readonly position: PlaylistPosition }>();
   /** Paths that were named without there being a file, folded. */
   readonly #missed = new Set<string>();
-  /** Addresses that some players and servers take for other files or folders, which are `found`. */
-  readonly #misread: { readonly found: string; readonly problem: string; readonly position: PlaylistPosition }[] = [];
   /** Made when it is asked for. */
   #served: ServedNames | undefined;
   /** True where nothing is passed over that players may follow. */
@@ -105,30 +108,34 @@ export class FolderIndex {
   }
 
   /** Returns the base that references inside the file at `path` are relative to. */
-  baseOf(path: string): URL {
+  baseOf(path: string): Base {
+    const url = this.#urlOf(path);
+    return { url, directory: this.#directoryOf(url), unusual: '', others: [], around: [url], written: [url.href] };
+  }
+
+  #urlOf(path: string): URL {
     return new URL(path.split('/').map(encodeURIComponent).join('/'), this.#root);
   }
 
   /** Returns the base that `reference` makes for references below it. Rejects one that leads out of the folder. */
-  enter(base: URL, reference: string, position: PlaylistPosition): URL {
+  enter(base: Base, reference: string, position: PlaylistPosition): Base {
     const url = this.#resolve(base, reference, position);
     this.#relativePath(url, reference, position);
-    const unusual = this.#unusualIn(base, reference, url);
-    if (unusual !== '') this.#unusual.set(url, unusual);
-    const around = this.#basesAround.get(base) ?? [base];
-    const read = around.flatMap((each) => [...this.#basesRead(each, reference)]);
+    const read = base.around.flatMap((each) => [...this.#basesRead(each, reference)]);
     const own = [...new Map(read.map((each) => [each.href, each])).values()];
-    const others = own.filter((each) => each.href !== url.href && this.#directoryOf(each) !== null);
-    this.#otherBases.set(url, others);
-    this.#basesAround.set(url, [...around, ...own]);
-    this.#written.set(url, [...(this.#written.get(base) ?? [base.href]), reference]);
-    return url;
+    return {
+      url,
+      directory: this.#directoryOf(url),
+      unusual: this.#unusualIn(base, reference, url),
+      others: own.filter((each) => each.href !== url.href && this.#directoryOf(each) !== null),
+      around: [...base.around, ...own],
+      written: [...base.written, reference],
+    };
   }
 
   /** Returns the paths that a reference has, and its base, for players that take the playlist for text in another encoding. */
-  #pathsInEncodings(base: URL, reference: string): string[] {
-    const written = [...(this.#written.get(base) ?? [base.href]), reference];
-    return this.#encodings.readingsOf(written).flatMap((read) => {
+  #pathsInEncodings({ written }: Base, reference: string): string[] {
+    return this.#encodings.readingsOf([...written, reference]).flatMap((read) => {
       const url = read.reduce((around, each) => URL.parse(each, around)?.href ?? around, this.#root.href);
       return this.#pathsBelow(new URL(url), '');
     });
@@ -138,7 +145,7 @@ export class FolderIndex {
   *#basesRead(base: URL, reference: string): Generator<URL> {
     const directory = this.#directoryOf(base);
     const resolved = URL.parse(reference, base.href);
-    const written = directory === null ? null : this.baseOf(posix.join(directory, reference));
+    const written = directory === null ? null : this.#urlOf(posix.join(directory, reference));
     for (const url of [resolved, written]) {
       if (url === null) continue;
       yield url;
@@ -150,7 +157,7 @@ export class FolderIndex {
    * Returns the path of the file that `reference` names. Throws `PLAYLIST_FILE_MISSING`, `PLAYLIST_MALFORMED`,
    * `PLAYLIST_LEAVES_FOLDER` for one outside the folder, or `PLAYLIST_AMBIGUOUS` where the file has another name.
    */
-  locate(base: URL, reference: string, position: PlaylistPosition): string {
+  locate(base: Base, reference: string, position: PlaylistPosition): string {
     const path = this.#locate(base, reference, position, false);
     if (path !== undefined) return path;
     if (this.isComplete) return this.pathOf(base, reference, position);
@@ -160,11 +167,11 @@ export class FolderIndex {
   }
 
   /** Does the same as `locate`, but returns undefined where there is no such file. */
-  tryLocate(base: URL, reference: string, position: PlaylistPosition): string | undefined {
+  tryLocate(base: Base, reference: string, position: PlaylistPosition): string | undefined {
     return this.#locate(base, reference, position, true);
   }
 
-  #locate(base: URL, reference: string, position: PlaylistPosition, mayBeMissing: boolean): string | undefined {
+  #locate(base: Base, reference: string, position: PlaylistPosition, mayBeMissing: boolean): string | undefined {
     if (this.#addFile !== undefined) return this.#addNamed(base, reference, position, mayBeMissing);
     const named = this.#plainPath(base, reference) ?? this.#pathNamed(base, reference, position);
     this.#noteServed(named, position);
@@ -179,7 +186,7 @@ export class FolderIndex {
   }
 
   /** Reports a file to a folder that cannot be listed. */
-  #addNamed(base: URL, reference: string, position: PlaylistPosition, mayBeMissing: boolean): string | undefined {
+  #addNamed(base: Base, reference: string, position: PlaylistPosition, mayBeMissing: boolean): string | undefined {
     const named = this.pathOf(base, reference, position);
     // A folder is no file.
     if (named === '' || named.endsWith('/')) return undefined;
@@ -188,16 +195,15 @@ export class FolderIndex {
   }
 
   /** Reads the most common references without resolving, which makes several URLs for each; undefined for others. */
-  #plainPath(base: URL, reference: string): NamedPath | undefined {
-    const directory = this.#directoryOf(base);
+  #plainPath(base: Base, reference: string): NamedPath | undefined {
+    const { directory, unusual: beside } = base;
     if (directory === null || !PLAIN_DIRECTORY.test(directory) || !PLAIN_REFERENCE.test(reference)) return undefined;
-    const others = this.#otherPaths(base, reference);
-    return { path: directory + reference, beside: this.#unusual.get(base) ?? '', others };
+    return { path: directory + reference, beside, others: this.#otherPaths(base, reference) };
   }
 
   /** Returns the paths that a reference has by other readings of its base. */
-  #otherPaths(base: URL, reference: string): string[] {
-    return (this.#otherBases.get(base) ?? []).flatMap((each) => this.#pathsBelow(each, reference));
+  #otherPaths({ others }: Base, reference: string): string[] {
+    return others.flatMap((each) => this.#pathsBelow(each, reference));
   }
 
   #pathsBelow(base: URL, reference: string): string[] {
@@ -207,10 +213,10 @@ export class FolderIndex {
     return path === undefined ? [] : [path];
   }
 
-  #pathNamed(base: URL, reference: string, position: PlaylistPosition): NamedPath {
+  #pathNamed(base: Base, reference: string, position: PlaylistPosition): NamedPath {
     const url = this.#resolve(base, reference, position);
     const encoded = this.#relativePath(url, reference, position);
-    const directory = this.#directoryOf(base);
+    const { directory } = base;
     const others = [
       encoded,
       ...(encoded.includes('+') ? [decodePath(encoded.replaceAll('+', ' ')) ?? encoded] : []),
@@ -234,18 +240,12 @@ export class FolderIndex {
     return this.#missed.has(foldedPath(path)) || this.#servedNames.hasFile(path);
   }
 
-  /** Notes what servers may send for an address beside the file that it stands for. */
+  /** Notes an address: servers may send something else for it than the file that it stands for. */
   #noteServed(named: NamedPath, position: PlaylistPosition): void {
     const { path, others } = named;
     if (path !== undefined && !this.#sizes.has(path)) this.#missed.add(foldedPath(path));
-    if (path !== undefined && others.length === 0) {
-      if (!this.#plain.has(path)) this.#plain.set(path, position);
-    } else this.#foundServed(named, position);
-  }
-
-  #foundServed(named: NamedPath, position: PlaylistPosition): void {
-    const found = this.#problemOf(named);
-    if (found !== undefined) this.#misread.push({ ...found, position });
+    const key = others.length === 0 && path !== undefined ? path : JSON.stringify([path, ...others]);
+    if (!this.#noted.has(key)) this.#noted.set(key, { named, position });
   }
 
   /** Returns a file or folder that some players and servers take an address for, and the problem; undefined where there is none. */
@@ -270,14 +270,8 @@ export class FolderIndex {
   }
 
   #directoryOf(base: URL): string | null {
-    const known = this.#directories.get(base);
-    if (known !== undefined) return known;
     const { href } = new URL('.', base);
-    const directory = href.startsWith(this.#root.href)
-      ? (decodePath(href.slice(this.#root.href.length)) ?? null)
-      : null;
-    this.#directories.set(base, directory);
-    return directory;
+    return href.startsWith(this.#root.href) ? (decodePath(href.slice(this.#root.href.length)) ?? null) : null;
   }
 
   #found(problem: string, position: PlaylistPosition, isOfFolder = false): void {
@@ -290,16 +284,15 @@ export class FolderIndex {
    * Returns what of an address is written in an unusual way, with what its base has of that: another host in letters, dots
    * inside the path, encoded letters. Empty where there is nothing.
    */
-  #unusualIn(base: URL, reference: string, url: URL): string {
+  #unusualIn({ unusual: inherited }: Base, reference: string, url: URL): string {
     const [, origin = '', path = ''] = /^([a-z][a-z0-9+.-]*:\/\/[^/?#]*|)([^?#]*)/i.exec(reference) ?? [];
-    const inherited = this.#unusual.get(base) ?? '';
     const isUsualOrigin = origin === '' || origin === url.origin;
     const below = path.replace(/^(?:\.{1,2}\/)+/, '-/');
     return isUsualOrigin && !UNUSUAL.test(below) ? inherited : `${inherited}\n${origin}${path}`;
   }
 
   /** Returns the decoded path that `reference` would have, whether there is such a file or not. */
-  pathOf(base: URL, reference: string, position: PlaylistPosition): string {
+  pathOf(base: Base, reference: string, position: PlaylistPosition): string {
     const encoded = this.#relativePath(this.#resolve(base, reference, position), reference, position);
     return decodePath(encoded) ?? encoded;
   }
@@ -328,20 +321,22 @@ export class FolderIndex {
 
   /** The first address of each playlist that can be read in two ways. */
   get ambiguous(): PlaylistFinding[] {
-    for (const [path, position] of this.#plain) this.#foundServed({ path, beside: '', others: [] }, position);
-    // A file that playlists name, too, is no other one than was signed.
-    for (const { found, problem, position } of this.#misread) this.#found(problem, position, !this.#named.has(found));
+    for (const { named, position } of this.#noted.values()) {
+      const served = this.#problemOf(named);
+      // A file that playlists name, too, is no other one than was signed.
+      if (served !== undefined) this.#found(served.problem, position, !this.#named.has(served.found));
+    }
     return [...this.#ambiguous.values()];
   }
 
-  #resolve(base: URL, reference: string, position: PlaylistPosition): URL {
-    if (reference.length + base.href.length > MAX_ADDRESS_LENGTH) {
+  #resolve(base: Base, reference: string, position: PlaylistPosition): URL {
+    if (reference.length + base.url.href.length > MAX_ADDRESS_LENGTH) {
       throw new AppError('PLAYLIST_MALFORMED', {
         ...position,
         problem: `an address has more than ${MAX_ADDRESS_LENGTH} characters, with what it is relative to`,
       });
     }
-    const url = URL.parse(reference, base.href);
+    const url = URL.parse(reference, base.url.href);
     if (url === null)
       throw new AppError('PLAYLIST_MALFORMED', { ...position, problem: 'an address is not well-formed' });
     const fromRoot = this.#fromRoot(reference);

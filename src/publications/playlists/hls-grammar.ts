@@ -46,7 +46,6 @@ export class HlsGrammar {
   read(ended: string, read: HlsLine | null): void {
     this.#line += 1;
     const written = ended.endsWith('\r') ? ended.slice(0, -1) : ended;
-    if (this.#line === 1 && written !== '#EXTM3U') this.#ambiguous(['the first line is not #EXTM3U']);
     if (written === '') return;
     this.#ambiguous(problemsOfText(written));
     if (read !== null && mayBeCut(read, written))

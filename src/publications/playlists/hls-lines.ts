@@ -95,8 +95,6 @@ export class HlsVariables {
 /** An attribute of an HLS tag and where its value stands in the line, quotes included. */
 interface PlacedAttribute {
   readonly name: string;
-  /** Without quotes. */
-  readonly value: string;
   readonly start: number;
   readonly end: number;
 }
@@ -109,14 +107,9 @@ function placedAttributes(line: string): PlacedAttribute[] {
   for (let match = pattern.exec(line); match !== null; match = pattern.exec(line)) {
     const [whole, name = '', value = ''] = match;
     const start = match.index + whole.indexOf('=') + 1;
-    attributes.push({ name, value: value.replace(/^"|"$/g, ''), start, end: start + value.length });
+    attributes.push({ name, start, end: start + value.length });
   }
   return attributes;
-}
-
-/** Returns the value of an attribute of a tag's line, without quotes. */
-export function hlsAttribute(line: string, name: string): string | undefined {
-  return placedAttributes(line).find((attribute) => attribute.name === name)?.value;
 }
 
 /**

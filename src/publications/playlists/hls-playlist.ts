@@ -16,31 +16,19 @@ import type {
 /** Tags by which a playlist shows what it is; the first of them decides. */
 const DECIDING_TAG = /^(?:EXTINF|EXT-X-(?:TARGETDURATION|MEDIA|SESSION-DATA|SESSION-KEY|[A-Z-]*STREAM-INF))$/;
 
-/** A tag with an address that does not begin its line: a comment, and a tag to some players. */
-const HIDDEN_TAG = /.#EXT-X-(?:MEDIA|STREAM-INF):/;
-
 /** Tags of a multivariant playlist whose URI attribute names a media playlist. */
 const REFERRING_TAG = /^EXT-X-(?:MEDIA|I-FRAME-STREAM-INF|IMAGE-STREAM-INF)$/;
 
-const OTHER_LINE_END = /[\r\u2028\u2029]/;
-
 /**
- * Reads an HLS playlist, each line once: what it lists, as lenient players read it, and what strict ones read differently. Throws
- * an AppError that names the line where it is malformed, also where a line holds a character at which some players end it (RFC
- * 8216 §4.1: lines end with a line feed).
+ * Reads an HLS playlist, each line once: what it lists, as lenient players read it, and what strict ones read differently. Lines
+ * end with a line feed (RFC 8216 §4.1). Throws an AppError that names the line where it is malformed.
  */
 export function parseHlsPlaylist(path: string, text: string): HlsPlaylist {
   const grammar = new HlsGrammar(path);
   const variables = new HlsVariables(path);
   const lines: HlsLine[] = [];
   for (const [index, written] of text.split('\n').entries()) {
-    const line = index + 1;
-    const trimmed = written.trim();
-    if (OTHER_LINE_END.test(trimmed)) {
-      const problem = 'a character inside the line ends it for some players (carriage return, U+2028 or U+2029)';
-      throw new AppError('PLAYLIST_MALFORMED', { playlist: path, line, problem });
-    }
-    const read = readHlsLine(trimmed, line);
+    const read = readHlsLine(written.trim(), index + 1);
     grammar.read(written, read);
     const meant = read === null ? null : variables.writeOut(read);
     if (meant !== null) lines.push(meant);
@@ -51,10 +39,7 @@ export function parseHlsPlaylist(path: string, text: string): HlsPlaylist {
     const iFramesOnly = lines.some(({ name }) => name === 'EXT-X-I-FRAMES-ONLY');
     return { kind: 'hls-media', ...document, iFramesOnly, ...readSegments(path, lines) };
   }
-  const hiddenTag = text.split('\n').findIndex((line) => HIDDEN_TAG.test(line.trim()));
-  if (hiddenTag === -1) return { kind: 'hls-multivariant', ...document, references: referencesIn(path, lines) };
-  const problem = 'a tag does not stand at the start of its line';
-  throw new AppError('PLAYLIST_MALFORMED', { playlist: path, line: hiddenTag + 1, problem });
+  return { kind: 'hls-multivariant', ...document, references: referencesIn(lines) };
 }
 
 function isMultivariant(lines: readonly HlsLine[]): boolean {
@@ -62,14 +47,14 @@ function isMultivariant(lines: readonly HlsLine[]): boolean {
   return first !== undefined && !/^(?:EXTINF|EXT-X-TARGETDURATION)$/.test(first.name ?? '');
 }
 
-function referencesIn(path: string, lines: readonly HlsLine[]): PlaylistReference[] {
+function referencesIn(lines: readonly HlsLine[]): PlaylistReference[] {
   const references: PlaylistReference[] = [];
   let variant: HlsLine | null = null;
   for (const each of lines) {
     const { name, text, value, line } = each;
     const isVariant = name === null;
     if (name === 'EXT-X-STREAM-INF' && value !== null) variant = each;
-    const uri = isVariant ? text : REFERRING_TAG.test(name) ? uriIn(each, { playlist: path, line }) : undefined;
+    const uri = isVariant ? text : REFERRING_TAG.test(name) ? attributeOf(each, 'URI') : undefined;
     if (uri === undefined) continue;
     const tag: HlsLine | null = isVariant ? variant : each;
     const type = tag === null ? undefined : attributeOf(tag, 'TYPE');
@@ -84,17 +69,6 @@ function referencesIn(path: string, lines: readonly HlsLine[]): PlaylistReferenc
     if (isVariant) variant = null;
   }
   return references;
-}
-
-/** Returns the URI attribute of a tag. Throws `PLAYLIST_MALFORMED` where players may find another one in it. */
-function uriIn(tag: HlsLine, position: PlaylistPosition): string | undefined {
-  const uri = attributeOf(tag, 'URI');
-  const count = [...tag.text.replace(/"[^"]*"/g, '""').matchAll(/\bURI\s*=/gi)].length;
-  if (count <= (uri === undefined ? 0 : 1)) return uri;
-  throw new AppError('PLAYLIST_MALFORMED', {
-    ...position,
-    problem: 'its URI stands there twice, or behind what is no attribute',
-  });
 }
 
 /** Attributes of a segment from the tags above its address. */
@@ -171,7 +145,7 @@ function readSegment(
 
 function readMap(playlist: string, tag: HlsLine): HlsMap {
   const position = { playlist, line: tag.line };
-  const uri = uriIn(tag, position);
+  const uri = attributeOf(tag, 'URI');
   if (uri === undefined) throw new AppError('PLAYLIST_MALFORMED', { ...position, problem: '#EXT-X-MAP without a URI' });
   return { uri, line: tag.line, range: readRange(attributeOf(tag, 'BYTERANGE') ?? null, 0, position) };
 }

@@ -14,7 +14,7 @@ const DESCRIPTORS =
 const SEGMENTS = 'BaseURL SegmentBase SegmentList SegmentTemplate';
 const SEGMENT_BASE =
   'timescale presentationTimeOffset eptDelta pdDelta presentationDuration timeShiftBufferDepth availabilityTimeOffset availabilityTimeComplete';
-const SEGMENT_LISTS = `${SEGMENT_BASE} duration startNumber endNumber`;
+const SEGMENT_LISTS = `${SEGMENT_BASE} duration startNumber`;
 const SEGMENT_CHILDREN = 'Initialization RepresentationIndex SegmentTimeline BitstreamSwitching';
 
 const BASE_URL = 'serviceLocation byteRange availabilityTimeOffset availabilityTimeComplete';
@@ -35,18 +35,18 @@ export const ELEMENTS: ReadonlyMap<string, ElementGrammar> = new Map(
       `${DESCRIPTORS} ${SEGMENTS} ContentComponent Representation`,
     ],
     Representation: [
-      `${COMMON} id bandwidth qualityRanking dependencyId associationId associationType mediaStreamStructureId`,
+      `${COMMON} id bandwidth qualityRanking associationId associationType mediaStreamStructureId`,
       `${DESCRIPTORS} ${SEGMENTS} SubRepresentation ExtendedBandwidth`,
     ],
     SubRepresentation: [`${COMMON} level dependencyLevel bandwidth contentComponent`, DESCRIPTORS],
     ContentComponent: ['id lang contentType par tag', 'Accessibility Role Rating Viewpoint'],
-    SegmentTemplate: [`${SEGMENT_LISTS} media index initialization bitstreamSwitching`, SEGMENT_CHILDREN],
+    SegmentTemplate: [`${SEGMENT_LISTS} media initialization bitstreamSwitching`, SEGMENT_CHILDREN],
     SegmentList: [SEGMENT_LISTS, `${SEGMENT_CHILDREN} SegmentURL`],
     // Elsewhere, some players take what plays from the index at this range, in a file that nothing else names.
     SegmentBase: [`${SEGMENT_BASE} indexRange indexRangeExact`, 'Initialization RepresentationIndex'],
     SegmentTimeline: ['', 'S'],
-    S: ['t n d r k', ''],
-    SegmentURL: ['media mediaRange index indexRange', ''],
+    S: ['t d r k', ''],
+    SegmentURL: ['media mediaRange indexRange', ''],
     Initialization: ['sourceURL range', ''],
     RepresentationIndex: ['sourceURL range', ''],
     BitstreamSwitching: ['sourceURL range', ''],
@@ -113,11 +113,16 @@ export const KEPT_BY_PARSERS: ReadonlySet<string> = words('nodeName localName ta
 /** Names under which players keep what they read beside the attributes, so that an attribute replaces it. */
 const KEPT_BY_PLAYERS =
   'baseUrl segmentUrls sourceDuration periodStart periodDuration presentationTime number clientOffset NOW role label';
+/**
+ * Attributes that some players pass over. By the others, what plays is in an index of its own, ends before the rest of it, plays with
+ * another representation, or has numbers of its own.
+ */
+const PASSED_OVER_BY_SOME = 'index endNumber dependencyId n';
 /** Attributes of elements that say what plays, in small letters. */
 export const KNOWN_ATTRIBUTES: ReadonlySet<string> = new Set(
   [...ELEMENTS.values()]
     .flatMap(({ attributes, hasText }) => (hasText ? [] : [...attributes]))
-    .concat(...words(KEPT_BY_PLAYERS), ...KEPT_BY_PARSERS)
+    .concat(...words(KEPT_BY_PLAYERS), ...words(PASSED_OVER_BY_SOME), ...KEPT_BY_PARSERS)
     .map((name) => name.toLowerCase()),
 );
 
@@ -130,12 +135,16 @@ const POSITIVE = /^[1-9]\d{0,14}$/;
 /** A rate of frames: players leave out pictures of one below zero. */
 const RATE = /^\d{1,10}(?:\.\d{1,20})?(?:\/[1-9]\d{0,9})?$/;
 const BYTES = /^\d{1,15}-\d{1,15}$/;
-/** Values of attributes, of some elements alone, by which segments are counted and cut; players read others in several ways. */
+/**
+ * Values of attributes, of some elements alone, by which segments are counted and cut; players read others in several ways, and fill
+ * identifiers of templates wherever they find them.
+ */
 export const VALUES: ReadonlyMap<string, RegExp> = new Map(
   Object.entries({
     contentType: /^(?:video|audio|text|image|application|font)$/,
     // Some players look for the kind anywhere in a type.
     mimeType: /^(?:video|audio|text|image|application|font)\/(?!.*(?:video|audio|text|image))[\w.+-]+$/,
+    'Representation id': /^[^$]*$/,
     bandwidth: INTEGER,
     frameRate: RATE,
     minFrameRate: RATE,
@@ -144,7 +153,6 @@ export const VALUES: ReadonlyMap<string, RegExp> = new Map(
     timescale: /^[1-9]\d{0,9}$/,
     presentationTimeOffset: TIME,
     startNumber: UNSIGNED,
-    endNumber: UNSIGNED,
     mediaRange: BYTES,
     range: BYTES,
     indexRange: BYTES,

@@ -17,13 +17,18 @@ import type { MpdDocument } from './playlist-document.ts';
 import { ADDRESS, ODD_ADDRESS, ODD_CHARACTER, type PlaylistFinding } from './playlist-finding.ts';
 import { childrenOf, type XmlElement } from './xml-element.ts';
 
-/** Schemes by which players fetch something else than the addresses of the MPD (chaining, fallbacks, alternatives, parameters). */
-const LEADS_ELSEWHERE =
-  /^urn:(?:mpeg:dash:(?:chaining|fallback|urlparam|event:alternative|event:callback|mpd-linking|resource-linking)|dvb:dash:fontdownload)/i;
-/** Schemes by which some players play fewer segments, or none. */
-const CUTS = /^http:\/\/dashif\.org\/guidelines\/last-segment-number/i;
-/** Schemes by which some players decrypt whole segments, and get others: those that are signed are not encrypted so. */
-const DECRYPTS = /^urn:mpeg:dash:sea:/i;
+/** Schemes by which players, or some of them, play something else than the MPD says, with what they do. */
+const MISLEADING_SCHEMES: readonly (readonly [scheme: RegExp, effect: string, kind?: PlaylistFinding['kind']])[] = [
+  [
+    // They fetch something else than the addresses of the MPD (chaining, fallbacks, alternatives, parameters).
+    /^urn:(?:mpeg:dash:(?:chaining|fallback|urlparam|event:alternative|event:callback|mpd-linking|resource-linking)|dvb:dash:fontdownload)/i,
+    'leads players elsewhere',
+    'unsigned',
+  ],
+  [/^http:\/\/dashif\.org\/guidelines\/last-segment-number/i, 'has some players leave out segments'],
+  // They get others: segments that are signed are not encrypted as wholes.
+  [/^urn:mpeg:dash:sea:/i, 'has some players decrypt whole segments'],
+];
 /** Essential properties that they know: also those of key frames and of pictures for seek bars, which do not play as media. */
 const KNOWN_PROPERTIES: ReadonlySet<string> = new Set([
   ...PLAYED_PROPERTIES.keys(),
@@ -99,11 +104,9 @@ function checkElement(element: XmlElement, found: Report, around: Addressing): v
   if (grammar === undefined) return;
   if (!grammar.hasText && text !== '') found(start, `<${name}> holds text`);
   if (grammar.hasText && children.length > 0) found(start, `<${name}> holds elements`);
-  if (name === 'BaseURL' && (ODD_CHARACTER.test(text) || ODD_ADDRESS.test(text))) {
+  // Some players fill identifiers of templates in base addresses, too.
+  if (name === 'BaseURL' && (ODD_CHARACTER.test(text) || ODD_ADDRESS.test(text) || text.includes('$'))) {
     found(start, 'an address that players and servers read differently');
-  }
-  if (name === 'BaseURL' && text.includes('$')) {
-    found(start, 'a base address has an identifier of templates, which some players fill');
   }
   checkAttributes(element, grammar, found);
   if (childrenOf(element, 'BaseURL').length > 1) {
@@ -189,13 +192,10 @@ function checkTarget({ name, attributes, start }: XmlElement, found: Report): vo
     found(start, `<${name}> has players load from elsewhere`, 'unsigned');
   }
   const scheme = attributes.get('schemeIdUri');
-  if (scheme !== undefined && LEADS_ELSEWHERE.test(scheme)) {
-    found(start, `<${name}> leads players elsewhere (${scheme})`, 'unsigned');
-  } else if (scheme !== undefined && CUTS.test(scheme)) {
-    found(start, `<${name}> has some players leave out segments (${scheme})`);
-  } else if (scheme !== undefined && DECRYPTS.test(scheme)) {
-    found(start, `<${name}> has some players decrypt whole segments (${scheme})`);
-  } else if (scheme !== undefined && name === 'EssentialProperty' && !KNOWN_PROPERTIES.has(scheme)) {
+  if (scheme === undefined) return;
+  const misleading = MISLEADING_SCHEMES.find(([each]) => each.test(scheme));
+  if (misleading !== undefined) found(start, `<${name}> ${misleading[1]} (${scheme})`, misleading[2]);
+  else if (name === 'EssentialProperty' && !KNOWN_PROPERTIES.has(scheme)) {
     found(start, `EssentialProperty ${scheme}`, 'unknown');
   }
 }
@@ -206,11 +206,6 @@ function checkAttributes({ name, attributes, start }: XmlElement, grammar: Eleme
       const form = VALUES.get(attribute) ?? VALUES.get(`${name} ${attribute}`);
       if (ODD_CHARACTER.test(value) || form?.test(value) === false) {
         found(start, `${attribute} of <${name}> has another value than it can have`);
-      }
-      const effect = PASSED_OVER_BY_SOME.get(attribute);
-      if (effect !== undefined) found(start, `${attribute} of <${name}> has some players ${effect}`);
-      if (name === 'Representation' && attribute === 'id' && value.includes('$')) {
-        found(start, 'id of <Representation> has an identifier of templates, which some players fill');
       }
       if (FILE_ADDRESSES.has(attribute) && (ODD_ADDRESS.test(value) || /^[;?#]|\/$|^$/.test(value))) {
         found(start, `${attribute} of <${name}> is an address that players and servers read differently`);
@@ -231,15 +226,6 @@ function checkAttributes({ name, attributes, start }: XmlElement, grammar: Eleme
   const reference = REFERENCES.get(name);
   if (reference?.every((each) => !attributes.has(each))) found(start, `<${name}> names nothing`);
 }
-
-/** Attributes that some players pass over, and what it has the others do. */
-const PASSED_OVER_BY_SOME: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    index: 'take what plays from an index of its own, and others not',
-    endNumber: 'end there, and others go on',
-    dependencyId: 'play it with another representation, and others alone',
-  }),
-);
 
 /** Attributes by which elements name bytes, of which they have one at least. */
 const REFERENCES: ReadonlyMap<string, readonly string[]> = new Map(
@@ -266,7 +252,7 @@ const MAX_OVERLAP = 0.01;
 /** The end of the times that players hold in signed integers of 64 bits. */
 const MAX_TICKS = 2 ** 63;
 
-/** Finds what players count differently in a timeline: nothing, numbers of its own, and segments that begin in others. */
+/** Finds what players count differently in a timeline: nothing, and segments that begin in others. */
 function checkTimeline(timeline: XmlElement, found: Report): void {
   const entries = childrenOf(timeline, 'S');
   if (entries.length === 0) found(timeline.start, '<SegmentTimeline> without <S>');
@@ -275,7 +261,6 @@ function checkTimeline(timeline: XmlElement, found: Report): void {
     const time = Number(attributes.get('t') ?? clock);
     // Writers round times that their sources have rounded before.
     if (time < clock - before * MAX_OVERLAP) found(at, '<S> begins before the end of the one above it');
-    if (attributes.has('n')) found(at, '<S> has a number of its own, which some players pass over');
     if (attributes.get('r') === '-1' && entries[index + 1]?.attributes.has('t') === false) {
       found(at, '<S> repeats until the next one, which does not say when it begins');
     }

@@ -2,7 +2,7 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
 import type { PlaylistPosition } from '#errors/entry.ts';
-import type { FolderIndex } from './folder-index.ts';
+import type { Base, FolderIndex } from './folder-index.ts';
 import { MAX_LISTED_FRAGMENTS } from './limits.ts';
 import type { MpdValues } from './mpd-values.ts';
 import type { MpdRepresentation } from './playlist-document.ts';
@@ -19,7 +19,7 @@ export interface AddressingTask {
   readonly folder: SourceFolder;
   readonly index: FolderIndex;
   /** The base of references inside the representation. */
-  readonly base: URL;
+  readonly base: Base;
   /** Undefined where the MPD does not say how long the period is. */
   readonly periodSeconds: number | undefined;
   /** The seconds by which some players count segments: in a period that they take for the whole MPD, those of all. */

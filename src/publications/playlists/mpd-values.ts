@@ -1,7 +1,7 @@
 import { AppError } from '#errors/app-error.ts';
 import type { PlaylistPosition } from '#errors/entry.ts';
 import type { ByteRange } from '../media-part.ts';
-import type { FolderIndex } from './folder-index.ts';
+import type { Base, FolderIndex } from './folder-index.ts';
 import { MAX_ADDRESSES, MAX_MISSING_ADDRESSES, PATHS_PER_ADDRESS, refuseBeyond } from './limits.ts';
 import { childrenOf, type LineIndex, type XmlElement } from './xml-element.ts';
 
@@ -90,7 +90,7 @@ export const PLACEHOLDER = '98765432109876543210';
 
 /** Returns the files that a reference names with any text in the place of `PLACEHOLDER`, each with that text. */
 export function filesLike(
-  base: URL,
+  base: Base,
   reference: string,
   position: PlaylistPosition,
   index: FolderIndex,
@@ -106,7 +106,7 @@ export function filesLike(
  * Returns the base for references inside `element`. Several BaseURL elements are alternatives: the first inside the
  * folder counts, unless nothing may be passed over.
  */
-export function enterBaseUrl(base: URL, element: XmlElement, index: FolderIndex, values: MpdValues): URL {
+export function enterBaseUrl(base: Base, element: XmlElement, index: FolderIndex, values: MpdValues): Base {
   const alternatives = childrenOf(element, 'BaseURL');
   let refusal: unknown;
   for (const alternative of alternatives) {

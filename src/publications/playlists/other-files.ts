@@ -5,7 +5,7 @@ import { type PlaylistPosition, sampleOfNames } from '#errors/entry.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import { isPresented } from '../presentation/presentation.ts';
 import { isHidden, sentInPlaceOf } from './file-names.ts';
-import type { FolderIndex } from './folder-index.ts';
+import type { Base, FolderIndex } from './folder-index.ts';
 import { enterBaseUrl, filesLike, MpdValues, PLACEHOLDER } from './mpd-values.ts';
 import type { HlsPlaylist, PlaylistDocument } from './playlist-document.ts';
 import type { XmlElement } from './xml-element.ts';
@@ -99,8 +99,8 @@ const READ_FROM: ReadonlySet<string> = new Set(['media', 'initialization']);
 
 /** Bases of references: that of the MPD, and that of an element in it. */
 interface Bases {
-  readonly document: URL;
-  readonly element: URL;
+  readonly document: Base;
+  readonly element: Base;
 }
 
 /** Finds the files that attributes and texts of an element name, and of those in it. */
@@ -131,7 +131,7 @@ function* filesNamedBeside(
 /** The ending of a name. In a folder that cannot be listed, nothing else that may be an address is asked for. */
 const NAME_ENDING = /\.[a-z][a-z\d]{1,7}(?:[?#]|$)/i;
 
-function locate(address: string, base: URL, position: PlaylistPosition, index: FolderIndex): string | undefined {
+function locate(address: string, base: Base, position: PlaylistPosition, index: FolderIndex): string | undefined {
   if (index.isUnlisted && !NAME_ENDING.test(address)) return undefined;
   return withoutRefusal(() => index.tryLocate(base, address, position));
 }

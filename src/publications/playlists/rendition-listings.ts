@@ -1,9 +1,10 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
+import { codecNamed } from '../verification/codecs.ts';
 import { FolderIndex } from './folder-index.ts';
 import { attributeOf, type HlsLine } from './hls-lines.ts';
 import { locatorIn, referencesOf } from './hls-playlist.ts';
-import { protectionOf } from './mpd-kinds.ts';
+import { protectionOf, statedKinds } from './mpd-kinds.ts';
 import type { HlsMedia, MediaWindow, MpdDocument, MpdRepresentation, PlaylistDocument } from './playlist-document.ts';
 
 /** One rendition as one playlist lists it: the fragments that the playlist assigns to an init segment, in playback order. */
@@ -220,37 +221,22 @@ export interface DeclaredKind {
   readonly line: number;
 }
 
-/** Codecs of pictures, by the beginnings of their names in CODECS (RFC 6381). */
-const VIDEO_CODECS = /^(?:avc|hvc|hev|dvh|dva|dav|av01|vp0?[89]|vvc|vvi|mp4v|jxs|lvc)/;
-
 /** Returns the kinds that playlists declare for their init segments, by `partKey`; no entry where they declare none. */
 export function declaredKinds(
   folder: SourceFolder,
   playlists: readonly PlaylistDocument[],
-): Map<string, DeclaredKind[]> {
+): Map<string, (DeclaredKind & { readonly init: MediaPart })[]> {
   const index = new FolderIndex(folder);
-  const kinds = new Map<string, DeclaredKind[]>();
-  const note = (init: MediaPart, declared: DeclaredKind): void => {
-    const known = kinds.get(partKey(init));
-    if (known === undefined) kinds.set(partKey(init), [declared]);
-    else known.push(declared);
-  };
   const ofPlaylists = new Map(playlists.flatMap((playlist) => [...kindsOfVariants(playlist, index)]));
-  for (const { playlist, init } of listingsOf(playlists, index)) {
+  const ofHls = listingsOf(playlists, index).flatMap(({ playlist, init }) => {
     const declared = ofPlaylists.get(playlist);
-    if (init !== null && declared !== undefined) note(init.part, declared);
-  }
-  for (const { init, playlist, line, lineage } of representationsIn(playlists)) {
-    const [, , set, representation] = lineage;
-    const kind = kindOfMpd((name) => representation.attributes.get(name) ?? set.attributes.get(name));
-    if (init !== null && kind !== null) note(init, { kind, playlist, line });
-  }
-  return kinds;
-}
-
-function kindOfMpd(attribute: (name: string) => string | undefined): DeclaredKind['kind'] | null {
-  const type = attribute('contentType') ?? attribute('mimeType')?.split('/')[0];
-  return type === 'video' || type === 'audio' ? type : null;
+    return init === null || declared === undefined ? [] : [{ init: init.part, ...declared }];
+  });
+  const ofMpds = representationsIn(playlists).flatMap(({ init, playlist, line, lineage }) => {
+    const kinds = [...statedKinds(lineage)].filter((kind) => kind === 'video' || kind === 'audio');
+    return init === null ? [] : kinds.map((kind) => ({ init, kind, playlist, line }));
+  });
+  return Map.groupBy([...ofHls, ...ofMpds], ({ init }) => partKey(init));
 }
 
 /** Returns the kinds that a multivariant playlist declares for its media playlists, by path. */
@@ -272,11 +258,9 @@ function kindOfMedia(tag: HlsLine): DeclaredKind['kind'] | null {
  */
 function kindOfVariant(tag: HlsLine): DeclaredKind['kind'] | null {
   if (attributeOf(tag, 'VIDEO') !== undefined) return null;
-  const codecs = attributeOf(tag, 'CODECS')
+  const kinds = attributeOf(tag, 'CODECS')
     ?.split(',')
-    .map((codec) => codec.trim().toLowerCase());
-  if (attributeOf(tag, 'RESOLUTION') !== undefined || codecs?.some((codec) => VIDEO_CODECS.test(codec))) {
-    return 'video';
-  }
-  return codecs === undefined || codecs.every((codec) => /^(?:st|wv)/.test(codec)) ? null : 'audio';
+    .map((codec) => codecNamed(codec).kind);
+  if (attributeOf(tag, 'RESOLUTION') !== undefined || kinds?.includes('video')) return 'video';
+  return kinds?.includes('audio') ? 'audio' : null;
 }

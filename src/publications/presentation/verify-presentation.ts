@@ -9,8 +9,7 @@ import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { foldersIn } from '../playlists/served-names.ts';
 import type { PublicationFolder } from '../publication-folder.ts';
 import type { Entry, ListedPublication } from '../verification/listed-renditions.ts';
-import type { VerifiedManifest } from '../verification/publication-verdict.ts';
-import { positionIn } from '../verification/verify-parts.ts';
+import { positionIn, type ReadManifest } from '../verification/verify-parts.ts';
 import type { RenditionReading } from '../verification/verify-renditions.ts';
 import {
   type ComparedPlaylist,
@@ -181,7 +180,7 @@ function unread({ problem, isLater }: UnreadPresentation): VerifiedPresentation 
 /** Returns a function that finds the manifests of the media that an entry reaches. */
 export function manifestsByEntry(
   renditions: readonly RenditionReading[],
-  manifests: readonly VerifiedManifest[],
+  manifests: readonly ReadManifest[],
 ): (entry: Entry) => PresentingManifest[] {
   const idOf = manifests.map(({ binding }, number) => binding?.id ?? String(number));
   const renditionsOf = Map.groupBy(

@@ -116,7 +116,7 @@ function outerBase(
   const values = new MpdValues(path, lineIndex);
   let base = index.baseOf(path);
   for (const element of lineage.slice(0, 3)) base = enterBaseUrl(base, element, index, values);
-  return index.pathOf(base, base.href, { playlist: path, line: 1 });
+  return index.pathOf(base, base.url.href, { playlist: path, line: 1 });
 }
 
 /** Replaces SegmentBase and its file by a SegmentTemplate with the timeline that the segment index held. */

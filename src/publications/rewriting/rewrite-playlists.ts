@@ -5,13 +5,7 @@ import type { SignedPart, SignedParts } from '../fragments/signed-part.ts';
 import { readerOf } from '../fragments/top-boxes.ts';
 import { type ByteRange, partKey } from '../media-part.ts';
 import { FolderIndex } from '../playlists/folder-index.ts';
-import {
-  attributeOf,
-  type HlsLine,
-  hlsAttribute,
-  removeHlsAttribute,
-  replaceHlsAttribute,
-} from '../playlists/hls-lines.ts';
+import { attributeOf, type HlsLine, removeHlsAttribute, replaceHlsAttribute } from '../playlists/hls-lines.ts';
 import { locatorIn, referencesOf } from '../playlists/hls-playlist.ts';
 import type { HlsMedia, HlsMultivariant, HlsSegment } from '../playlists/playlist-document.ts';
 import type { Publication } from '../publication.ts';
@@ -220,16 +214,13 @@ function rewriteHlsMultivariant(
   for (const { tag, path, isVariant, isOfKeyFrames } of references) {
     if (tag === null || !(isVariant || isOfKeyFrames)) continue;
     const { peak, average } = sum([ratesOf(path), ...(isVariant ? alongside(tag) : [])]);
-    editor.edit(tag.line, (line) => raiseAttribute(line, 'BANDWIDTH', peak));
-    editor.edit(tag.line, (line) => raiseAttribute(line, 'AVERAGE-BANDWIDTH', average));
+    for (const [name, added] of Object.entries({ BANDWIDTH: peak, 'AVERAGE-BANDWIDTH': average })) {
+      const value = attributeOf(tag, name);
+      if (added === 0 || value === undefined || !/^\d{1,15}$/.test(value)) continue;
+      editor.edit(tag.line, (line) => replaceHlsAttribute(line, name, String(Number(value) + added)));
+    }
   }
   return editor.text();
-}
-
-function raiseAttribute(line: string, name: string, added: number): string {
-  const value = hlsAttribute(line, name);
-  if (added === 0 || value === undefined || !/^\d{1,15}$/.test(value)) return line;
-  return replaceHlsAttribute(line, name, String(Number(value) + added));
 }
 
 function larger(first: AddedRates, second: AddedRates): AddedRates {

@@ -5,8 +5,8 @@ import { AppError } from '#errors/app-error.ts';
 import type { OutputSink } from '#outputs/output-sink.ts';
 import { isManifestOf } from '#provenance/instance-id.ts';
 import type { Rendition } from '../media-part.ts';
+import { verifyParts } from '../verification/part-findings.ts';
 import { hashOutput } from '../verification/verify-output.ts';
-import { verifyParts } from '../verification/verify-parts.ts';
 
 /** A sealed publication, and the destination at which an earlier run of its input may have committed it. */
 interface Publishing {

@@ -15,10 +15,8 @@ export interface Choice {
   readonly playlist: string;
   readonly line: number;
   readonly played: readonly PlayedRendition[];
-  /** The init segments of a variant and its groups, which `codecs` are of; none in DASH. */
+  /** The init segments of a variant and its groups, which `codecs` are of; in DASH those of all periods, whoever plays them. */
   readonly reached: readonly MediaPart[];
-  /** The init segments of all that the playlist offers in other periods or to some players; none in HLS. */
-  readonly offered: readonly MediaPart[];
   /** The codecs that its CODECS name; null where it has none, and in DASH. */
   readonly codecs: readonly Codec[] | null;
 }
@@ -82,7 +80,7 @@ function variantsOf(
     const pictures = membersOf('VIDEO');
     const reached = [...played, ...sounds.flat(), ...pictures.flat()].map(({ init }) => init);
     return (sounds.length === 0 ? [[]] : sounds).map((sound) => {
-      return { playlist: playlist.path, line, played: [...played, ...sound], reached, offered: [], codecs };
+      return { playlist: playlist.path, line, played: [...played, ...sound], reached, codecs };
     });
   });
 }
@@ -102,7 +100,7 @@ function membersIn(playlist: PlaylistDocument, type: 'AUDIO' | 'VIDEO', group: s
 
 function periodsOf({ path: playlist, periods, representations }: MpdDocument): Choice[] {
   const byPeriod = Map.groupBy(representations, ({ lineage }) => lineage[1]);
-  const offered = representations.flatMap(({ init }) => init ?? []);
+  const reached = representations.flatMap(({ init }) => init ?? []);
   return periods.map(({ element, line }) => {
     const own = (byPeriod.get(element) ?? []).filter(({ lineage }) => isPlayedByAll(lineage));
     const played = own.flatMap(({ init, lineage, segments }) => {
@@ -112,7 +110,7 @@ function periodsOf({ path: playlist, periods, representations }: MpdDocument): C
       const protection = new Set(protectionOf(lineage));
       return [{ playlist, init, kinds, codecs, protection, sections: new Set<number>() }];
     });
-    return { playlist, line, played, reached: [], offered, codecs: null };
+    return { playlist, line, played, reached, codecs: null };
   });
 }
 
@@ -196,7 +194,7 @@ const KINDS = [
 export function findSilentChoices(choices: readonly Choice[], renditions: readonly ReadInit[]): FoundInPlaylist[] {
   const readOf = new Map(renditions.map(({ listed, read }) => [partKey(listed.init), read]));
   const withSound = new Set(renditions.flatMap(({ read }) => (read?.handlers.has('soun') ? [idOf(read)] : [])));
-  const found = choices.flatMap(({ playlist, line, played, reached, offered: ofAll, codecs }): FoundInPlaylist[] => {
+  const found = choices.flatMap(({ playlist, line, played, reached, codecs }): FoundInPlaylist[] => {
     const offered = played.flatMap(({ init, kinds, codecs: own, protection }) => {
       const read = readOf.get(partKey(init)) ?? null;
       return read === null ? [] : [{ read, kinds, codecs: own, protection }];
@@ -233,8 +231,7 @@ export function findSilentChoices(choices: readonly Choice[], renditions: readon
       const problem = `it says that what it offers is ${other}, which it is not: some players leave out what they do not know`;
       return [{ playlist, line, kind: 'ambiguous', problem }];
     }
-    const arePictures = (init: MediaPart): boolean => readOf.get(partKey(init))?.handlers.has('vide') === true;
-    if ([...ofAll, ...reached].some(arePictures) && manifestsOf('vide', 'video').length === 0) {
+    if (reads.some((read) => read?.handlers.has('vide')) && manifestsOf('vide', 'video').length === 0) {
       return [{ playlist, line, kind: 'missing', problem: 'it offers no pictures that all players play' }];
     }
     if (areProtectedApart(offered)) {

@@ -1,7 +1,7 @@
 import { itemAt } from '#errors/assert.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import { describePart, type MediaPart, type Rendition } from '../media-part.ts';
-import type { StoredBinding } from './stored-binding.ts';
+import type { ReadManifest } from './verify-parts.ts';
 
 /** Kinds of findings about a part, or a rendition, of a signed publication. */
 export type FindingKind =
@@ -39,11 +39,8 @@ export interface PartFinding {
   readonly problem?: string;
 }
 
-/** A manifest store that init segments carry. */
-export interface VerifiedManifest {
-  readonly store: Buffer;
-  /** Its binding; null where this module cannot verify it. */
-  readonly binding: StoredBinding | null;
+/** A manifest, and the renditions of a publication that carry it. */
+export interface VerifiedManifest extends ReadManifest {
   /** The renditions that carry it, by number; at least one. */
   readonly renditions: readonly number[];
 }

@@ -2,20 +2,18 @@ import { createHash } from 'node:crypto';
 import { partKey, singleFileOf } from '../media-part.ts';
 import {
   manifestsByEntry,
-  NOT_SIGNED,
   type VerifiedPresentation,
   verifyPresentation,
 } from '../presentation/verify-presentation.ts';
 import type { PublicationFolder } from '../publication-folder.ts';
 import { findAdjacentFiles } from './adjacent-files.ts';
-import { findJoinedPublications, findSilentChoices, type ReadInit } from './choices.ts';
+import { type Choice, findJoinedPublications, findSilentChoices, type ReadInit } from './choices.ts';
 import type { ListedPublication, ListedRendition } from './listed-renditions.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
-import type { VerifiedManifest } from './publication-verdict.ts';
 import type { StoredMap } from './stored-binding.ts';
 import type { TimesOf } from './timed-fragments.ts';
-import type { PartsVerification } from './verify-parts.ts';
-import { verifyRanges } from './verify-ranges.ts';
+import type { PartsVerification, ReadManifest } from './verify-parts.ts';
+import { type VerifiedParts, verifyRanges } from './verify-ranges.ts';
 import {
   isOfPlaylists,
   type RenditionReading,
@@ -66,51 +64,47 @@ export async function verifyListed(
   signal: AbortSignal,
 ): Promise<VerifiedListing> {
   const { manifests } = verification;
-  const { renditions: listed, unbound } = publication;
-  const findings = [
-    ...publication.findings,
-    ...(await findAdjacentFiles(publication.playlists, readings, verification)),
-  ];
-  const wholeFile = unbound.length === 0 ? fileBoundAsWhole(listed, manifests) : null;
-  if (manifests.length === 0 || wholeFile !== null) {
-    const none = { renditions: [], inits: [], timesOf: () => null };
-    const ranges = wholeFile === null ? none : await verifyRanges(folder, wholeFile, listed, signal);
-    const times = verifyTimes(publication.listings, publication.choices, ranges.timesOf);
-    return {
-      renditions: ranges.renditions,
-      missingRenditions: 0,
-      unoffered: 0,
-      wholeFile,
-      presentation: NOT_SIGNED,
-      findings: [...findings, ...times.findings, ...findSilentChoices(publication.choices, ranges.inits)],
-      unordered: times.unordered,
-      untimed: untimedIn(ranges.renditions, ranges.timesOf),
-    };
-  }
-  const renditions = verifyRenditions(readings, publication.choices);
-  const timesOf = timesIn(renditions);
-  const times = verifyTimes(publication.listings, publication.choices, timesOf);
+  const { unbound, listings, choices } = publication;
+  const adjacent = await findAdjacentFiles(publication.playlists, readings, verification);
+  const wholeFile = unbound.length === 0 ? fileBoundAsWhole(publication.renditions, manifests) : null;
+  const { renditions, inits, timesOf } =
+    wholeFile === null
+      ? verifyBoundParts(manifests, readings, choices)
+      : await verifyRanges(folder, wholeFile, publication.renditions, signal);
+  const times = verifyTimes(listings, choices, timesOf);
   const manifestsOf = manifestsByEntry(renditions, manifests);
   const arePartsIntact = renditions.every(({ deviations }) => deviations.every(isOfPlaylists));
   const presented = { ...publication, folder, areChosen, arePartsIntact, manifestsOf };
   const presentation = await verifyPresentation(presented, signal);
+  const missing = countMissing(manifests, renditions);
   // A signed playlist that is not published offers what no other one does.
   const isPartly = areChosen || (presentation.state === 'as_signed' && presentation.absent.length > 0);
   return {
     renditions,
-    missingRenditions: isPartly ? 0 : countMissing(manifests, renditions),
-    unoffered: areChosen ? countMissing(manifests, renditions) : 0,
+    missingRenditions: isPartly ? 0 : missing,
+    unoffered: areChosen ? missing : 0,
     wholeFile,
     presentation,
     findings: [
-      ...findings,
+      ...publication.findings,
+      ...adjacent,
       ...times.findings,
-      ...findSilentChoices(publication.choices, [...others, ...renditions]),
-      ...findJoinedPublications(publication.listings, publication.choices, renditions),
+      ...findSilentChoices(choices, [...others, ...inits]),
+      ...findJoinedPublications(listings, choices, renditions),
     ],
     unordered: times.unordered,
     untimed: untimedIn(renditions, timesOf),
   };
+}
+
+/** Verifies renditions by the trees of their manifests; none where there is no manifest. */
+function verifyBoundParts(
+  manifests: readonly ReadManifest[],
+  readings: readonly RenditionReading[],
+  choices: readonly Choice[],
+): VerifiedParts {
+  const renditions = manifests.length === 0 ? [] : verifyRenditions(readings, choices);
+  return { renditions, inits: renditions, timesOf: timesIn(renditions) };
 }
 
 function untimedIn(renditions: readonly VerifiedRendition[], timesOf: TimesOf): number {
@@ -121,7 +115,7 @@ function untimedIn(renditions: readonly VerifiedRendition[], timesOf: TimesOf): 
 }
 
 /** Returns the one file that all parts are byte ranges of, where manifests bind no parts: they bind it as a whole, or nothing. */
-function fileBoundAsWhole(listed: readonly ListedRendition[], manifests: readonly VerifiedManifest[]): string | null {
+function fileBoundAsWhole(listed: readonly ListedRendition[], manifests: readonly ReadManifest[]): string | null {
   const present = listed.flatMap(({ isInitMissing, present: { init, fragments } }) => {
     const [first] = isInitMissing ? fragments : [init];
     return first === undefined ? [] : { init: first, fragments };
@@ -134,7 +128,7 @@ function fileBoundAsWhole(listed: readonly ListedRendition[], manifests: readonl
  * Counts the maps that nothing was verified by. Such a map belongs to a rendition that is there without its manifest, or
  * to none. Maps are compared by what they bind: copies of a manifest may differ in bytes that nobody signed.
  */
-function countMissing(manifests: readonly VerifiedManifest[], renditions: readonly VerifiedRendition[]): number {
+function countMissing(manifests: readonly ReadManifest[], renditions: readonly VerifiedRendition[]): number {
   const used = new Set(renditions.flatMap(({ map }) => (map === null ? [] : [keyOf(map)])));
   const signed = new Set(manifests.flatMap(({ binding }) => binding?.maps ?? []).map(keyOf));
   const unused = [...signed].filter((key) => !used.has(key)).length;

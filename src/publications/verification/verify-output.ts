@@ -4,8 +4,8 @@ import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
 import type { FragmentReader } from '#provenance/official-reader.ts';
 import { type Rendition, readPart } from '../media-part.ts';
+import { verifyParts } from './part-findings.ts';
 import { describeFinding } from './publication-verdict.ts';
-import { verifyParts } from './verify-parts.ts';
 
 /** The official reader holds a fragment in memory; what is larger is left to the second pass of our own. */
 const MAX_READ_BACK_BYTES = 256 * 1024 * 1024;

@@ -1,6 +1,5 @@
 import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
-import { itemAt } from '#errors/assert.ts';
 import {
   type Box,
   type DefaultSizes,
@@ -17,13 +16,6 @@ import type { MediaPart, Rendition } from '../media-part.ts';
 import type { Codec } from './codecs.ts';
 import { type HashedPart, hashPart, type PartHashing } from './hash-part.ts';
 import { type FragmentTimes, fragmentTimesIn, type InitTimes, initTimesIn, kindsOf, readable } from './media-times.ts';
-import {
-  type FindingKind,
-  MAX_EXAMPLES,
-  type PartFinding,
-  type PublicationVerdict,
-  type VerifiedManifest,
-} from './publication-verdict.ts';
 import {
   isBound,
   readStoredBinding,
@@ -53,7 +45,7 @@ const TOO_MANY_STORES: UnknownBinding = {
   isDisturbed: false,
 };
 
-interface VerificationOptions {
+export interface VerificationOptions {
   /** Records the contents of the parts, for copies to be compared with. */
   readonly contents?: PartContents;
   /** Called after each part. */
@@ -70,8 +62,8 @@ export interface ReadRendition {
   readonly hasManifest: boolean;
   /** Null where its manifest is missing or cannot be verified by this engine. */
   readonly binding: StoredBinding | null;
-  /** True where the cause is in bytes that nobody signed. */
-  readonly isDisturbed: boolean;
+  /** Why its manifest cannot be verified; null where it can, or is missing. */
+  readonly unknown: UnknownBinding | null;
   /** The maps that bind its init segment. */
   readonly initMaps: readonly StoredMap[];
   /** In the order of the rendition's fragments; empty where there is no binding. */
@@ -88,26 +80,14 @@ export interface ReadFragment {
   readonly times: FragmentTimes | null;
 }
 
-/**
- * Verifies a publication against the manifests in its init segments: every init segment and every fragment, and that no
- * fragment is missing, added or moved. Reads fragments once, in constant memory. The signatures of the manifests, and what
- * else is in them, are the official reader's to validate.
- */
-export async function verifyParts(
-  folder: Pick<SourceFolder, 'open'>,
-  renditions: readonly Rendition[],
-  signal: AbortSignal,
-  options: VerificationOptions = {},
-): Promise<PublicationVerdict> {
-  const verification = new PartsVerification(folder, signal, options);
-  for (const rendition of renditions) await verification.add(rendition);
-  return verification.verdict();
+/** A manifest store that init segments carry. */
+export interface ReadManifest {
+  readonly store: Buffer;
+  /** Its binding; null where this module cannot verify it. */
+  readonly binding: StoredBinding | null;
 }
 
-/** A manifest store, and which of its maps renditions were found for. */
-interface KnownManifest extends VerifiedManifest {
-  readonly renditions: number[];
-  readonly used: Set<StoredMap>;
+interface KnownManifest extends ReadManifest {
   /** Why it has no binding; null where it has one. */
   readonly unknown: UnknownBinding | null;
 }
@@ -129,8 +109,6 @@ export class PartsVerification {
   readonly #signal: AbortSignal;
   readonly #options: VerificationOptions;
   readonly #manifests: KnownManifest[] = [];
-  readonly #findings: PartFinding[] = [];
-  #nextIndex = 0;
 
   constructor(folder: Pick<SourceFolder, 'open'>, signal: AbortSignal, options: VerificationOptions) {
     this.#folder = folder;
@@ -138,56 +116,28 @@ export class PartsVerification {
     this.#options = options;
   }
 
-  /** Reads the next rendition completely. Returns what was found in it, which `verdict` only counts. */
-  async add(rendition: Rendition): Promise<ReadRendition> {
-    const { init, fragments } = rendition;
-    const index = this.#nextIndex++;
+  /** Reads the next rendition completely. */
+  async add({ init, fragments }: Rendition): Promise<ReadRendition> {
     const { hasStore, manifest, ...own } = await this.#readInit(init);
-    manifest?.renditions.push(index);
-    const common = { manifest: this.#numberOf(manifest), hasManifest: hasStore, ...kindsOf(own.times) };
-    if (manifest === null || manifest.binding === null) {
-      await this.#readFragments(fragments, UNBOUND, own);
-      const unknown = manifest?.unknown ?? TOO_MANY_STORES;
-      const finding = { count: 1, parts: [init], locations: [] };
-      if (hasStore) this.#addFinding(init, manifest, { ...finding, kind: 'unjudged', problem: unknown.problem });
-      else this.#addFinding(init, manifest, { ...finding, kind: 'unsigned' });
-      return { ...common, binding: null, isDisturbed: unknown.isDisturbed, initMaps: [], fragments: [] };
-    }
-    const { binding } = manifest;
-    const read = await this.#readFragments(fragments, binding, own);
-    const found = read.map((fragment) => fragment.found);
-    const initMaps = own.hasStraySamples ? [] : binding.maps.filter(({ initHash }) => own.digest.equals(initHash));
-    for (const finding of verifyRendition(rendition, initMaps, found, manifest.used)) {
-      this.#addFinding(init, manifest, finding);
-    }
-    return { ...common, binding, isDisturbed: false, initMaps, fragments: read };
+    const { binding = null, unknown = TOO_MANY_STORES } = manifest ?? {};
+    const read = await this.#readFragments(fragments, binding ?? UNBOUND, own);
+    const initMaps = own.hasStraySamples
+      ? []
+      : (binding?.maps ?? []).filter(({ initHash }) => own.digest.equals(initHash));
+    return {
+      manifest: manifest === null ? null : this.#manifests.indexOf(manifest),
+      hasManifest: hasStore,
+      binding,
+      unknown: hasStore ? unknown : null,
+      initMaps,
+      fragments: binding === null ? [] : read,
+      ...kindsOf(own.times),
+    };
   }
 
   /** The different manifests of the renditions so far, as `ReadRendition.manifest` numbers them. */
-  get manifests(): readonly VerifiedManifest[] {
+  get manifests(): readonly ReadManifest[] {
     return this.#manifests;
-  }
-
-  /** Returns the findings and manifests so far. A publication without any manifest has no findings either. */
-  verdict(): PublicationVerdict {
-    const missing = this.#manifests.flatMap((manifest, index): PartFinding[] => {
-      const unused = (manifest.binding?.maps ?? []).filter((map) => !manifest.used.has(map));
-      if (unused.length === 0) return [];
-      const count = unused.length;
-      return [{ kind: 'rendition-missing', manifest: index, init: null, count, parts: [], locations: [] }];
-    });
-    // A publication that was never signed is none that an unsigned rendition was added to.
-    const findings = this.#manifests.length === 0 ? [] : [...this.#findings, ...missing];
-    const manifests = this.#manifests.map((manifest) => ({ ...manifest, renditions: [...manifest.renditions] }));
-    return { manifests, findings };
-  }
-
-  #addFinding(init: MediaPart, manifest: KnownManifest | null, finding: RenditionFinding): void {
-    this.#findings.push({ ...finding, init, manifest: this.#numberOf(manifest) });
-  }
-
-  #numberOf(manifest: KnownManifest | null): number | null {
-    return manifest === null ? null : this.#manifests.indexOf(manifest);
   }
 
   /** Reads an init segment twice: for its manifest, and hashed as that says. It is small. */
@@ -231,8 +181,6 @@ export class PartsVerification {
     const binding = hasOtherBoxes ? OTHER_BOXES : readStoredBinding(store);
     const manifest = {
       store,
-      renditions: [],
-      used: new Set<StoredMap>(),
       ...('problem' in binding ? { binding: null, unknown: binding } : { binding, unknown: null }),
     };
     this.#manifests.push(manifest);
@@ -303,22 +251,6 @@ function findFragment(
   return { map, location: stored.location, isBound: isIntact };
 }
 
-/** Verifies one rendition, and adds the maps that it uses up to `used`. `initMaps` are those that bind its init segment. */
-function verifyRendition(
-  { init, fragments }: Rendition,
-  initMaps: readonly StoredMap[],
-  found: readonly FoundFragment[],
-  used: Set<StoredMap>,
-): RenditionFinding[] {
-  const intact = found.flatMap((stated) => (stated?.isBound === true ? stated.map : []));
-  const candidates = initMaps.length > 0 ? initMaps : intact.slice(0, 1);
-  const own = new Set(candidates.filter((map) => !used.has(map)));
-  const findings = verifyFragments(fragments, found, own);
-  for (const stated of found) if (stated !== null && own.has(stated.map)) used.add(stated.map);
-  if (initMaps.length > 0) return findings;
-  return [{ kind: 'init-altered', count: 1, parts: [init], locations: [] }, ...findings];
-}
-
 /** The position that the Merkle box of a fragment states. */
 export interface StatedPosition {
   readonly map: StoredMap;
@@ -333,60 +265,6 @@ export type FoundFragment = StatedPosition | null;
 /** Returns the position at which a fragment is bound by a map; undefined where it is not. */
 export function positionIn(map: StoredMap | null, found: FoundFragment | undefined): number | undefined {
   return found?.map === map && found?.isBound ? found.location : undefined;
-}
-
-/** A finding without what is known of the rendition. */
-type RenditionFinding = Omit<PartFinding, 'manifest' | 'init'>;
-
-/**
- * Verifies the fragments of one rendition, which are found in playback order. `own` are the maps that bind its init segment.
- * Of each of those that a fragment belongs to, all fragments have to be there, once and in their order.
- */
-function verifyFragments(
-  parts: readonly MediaPart[],
-  found: readonly FoundFragment[],
-  own: ReadonlySet<StoredMap>,
-): RenditionFinding[] {
-  const altered: number[] = [];
-  const added: number[] = [];
-  const byMap = new Map<StoredMap, Map<number, number>>();
-  for (const [position, stated] of found.entries()) {
-    const isOwn = stated !== null && own.has(stated.map) && stated.location < stated.map.count;
-    if (!isOwn || byMap.get(stated.map)?.has(stated.location)) {
-      added.push(position);
-      continue;
-    }
-    byMap.set(stated.map, (byMap.get(stated.map) ?? new Map<number, number>()).set(stated.location, position));
-    if (!stated.isBound) altered.push(position);
-  }
-  return [
-    ...findingAt('altered', altered, parts),
-    ...findingAt('added', added, parts),
-    ...findingAt('moved', [...byMap.values()].flatMap(movedPositions), parts),
-    ...[...byMap].flatMap(([map, taken]) => missingFrom(map, taken)),
-  ];
-}
-
-/** Returns the positions in playback order whose fragments do not follow one another as they were signed. */
-function movedPositions(taken: ReadonlyMap<number, number>): number[] {
-  const locations = [...taken.keys()];
-  const sorted = locations.toSorted((first, second) => first - second);
-  return locations.flatMap((location, rank) => (sorted[rank] === location ? [] : [taken.get(location) as number]));
-}
-
-function missingFrom({ count }: StoredMap, taken: ReadonlyMap<number, number>): RenditionFinding[] {
-  const missing = count - taken.size;
-  if (missing === 0) return [];
-  const locations: number[] = [];
-  const wanted = Math.min(missing, MAX_EXAMPLES);
-  for (let location = 0; locations.length < wanted; location += 1) if (!taken.has(location)) locations.push(location);
-  return [{ kind: 'missing', count: missing, parts: [], locations }];
-}
-
-function findingAt(kind: FindingKind, positions: readonly number[], parts: readonly MediaPart[]): RenditionFinding[] {
-  if (positions.length === 0) return [];
-  const examples = positions.slice(0, MAX_EXAMPLES).map((position) => itemAt(parts, position));
-  return [{ kind, count: positions.length, parts: examples, locations: [] }];
 }
 
 /** Returns where a C2PA box says that the first one of a Merkle tree stands in the file, in bytes (C2PA 2.2 §A.5.1). */

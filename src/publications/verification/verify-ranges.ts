@@ -25,10 +25,10 @@ const MAX_BOXES = MAX_LISTED_FRAGMENTS * 4;
 /** A box that is read for the times in it, in bytes; those of ten seconds have some kilobytes. */
 const MAX_TIMED_BYTES = 4 * 1024 * 1024;
 
-/** Renditions of byte ranges, and when the intact ones play by the boxes in them. */
-interface VerifiedRanges {
+/** Renditions, and when the intact ones play by the boxes in them. */
+export interface VerifiedParts {
   readonly renditions: readonly VerifiedRendition[];
-  /** Their init segments, with what the file holds. */
+  /** Their init segments, with what they hold. */
   readonly inits: readonly ReadInit[];
   readonly timesOf: TimesOf;
 }
@@ -43,7 +43,7 @@ export async function verifyRanges(
   path: string,
   listed: readonly ListedRendition[],
   signal: AbortSignal,
-): Promise<VerifiedRanges> {
+): Promise<VerifiedParts> {
   const file = { path, range: null };
   return await withSource(folder, file, signal, async (source) => {
     const reader = await readerOf(source, file, signal);

@@ -6,7 +6,13 @@ import type { FragmentTimes } from './media-times.ts';
 import type { StoredMap } from './stored-binding.ts';
 import { MAX_SHIFT_SECONDS, type SignedTimes, type TimesOf } from './timed-fragments.ts';
 import { type FoundFragment, positionIn, type ReadRendition } from './verify-parts.ts';
-import { type FragmentOrigin, type FragmentVerdict, type PlayedFragment, verifySequence } from './verify-sequence.ts';
+import {
+  type FragmentOrigin,
+  type FragmentVerdict,
+  type PlayedFragment,
+  positionsOf,
+  verifySequence,
+} from './verify-sequence.ts';
 
 /** A rendition as it is listed and as it was read. */
 export interface RenditionReading {
@@ -135,7 +141,7 @@ function initDeviations(
   const found = (kind: DeviationKind, rendition?: number) => [initDeviation(init, kind, rendition)];
   if (isInitMissing || read === null) return found('missing');
   if (read.manifest === null) return found('unsigned');
-  if (read.isDisturbed) return found('altered');
+  if (read.unknown?.isDisturbed === true) return found('altered');
   if (map === null) return read.binding === null ? [] : found('altered');
   if (read.initMaps.includes(map)) return [];
   const rendition = read.initMaps.map((other) => numberOf.get(other)).find((number) => number !== undefined);
@@ -192,7 +198,7 @@ class OrderVerification {
       this.#map === null
         ? played.map((found) => verdictWithoutMap(found, this.#isForeign))
         : verifySequence(played, this.#map);
-    const covered = verdicts.flatMap((verdict) => (verdict === null ? [] : this.#positionsOf(verdict)));
+    const covered = verdicts.flatMap((verdict) => (verdict === null ? [] : positionsOf(verdict, this.#map)));
     if (this.#map !== null) this.#skipped.push(...runsBetween([-1, ...covered, this.#map.count], order.playlist));
     for (const [index, verdict] of verdicts.entries()) if (verdict !== null) this.#note(verdict, index, order);
     for (const repeat of order.repeats) this.#noteRepeat(repeat, order.playlist);
@@ -202,13 +208,6 @@ class OrderVerification {
     const key = `${partKey(file)}\n${playlist}\n${index}`;
     const about = { part: 'fragment', kind: 'added', file, playlist, index, startSeconds } as const;
     this.#deviations.set(key, { ...DEVIATION, ...about, isOfPlaylist: true });
-  }
-
-  /** Returns the positions of the map that a fragment stands for: where it is, and where it was signed. */
-  #positionsOf(verdict: FragmentVerdict): number[] {
-    const origin = 'origin' in verdict && verdict.origin?.map === this.#map ? verdict.origin : null;
-    const own = 'position' in verdict ? verdict.position : null;
-    return [own, origin?.position ?? null].filter((position) => position !== null);
   }
 
   #note(verdict: FragmentVerdict, index: number, { fragments, playlist }: ListedOrder): void {
