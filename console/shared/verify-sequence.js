@@ -65,6 +65,13 @@ function anchored(
   return { kind: 'swapped', position: positions[disorder.partner] ?? null, origin: { map, position } };
 }
 
+/** Returns the positions of a map that a fragment stands for: where it is, and where it was signed. */
+export function positionsOf(verdict                 , map                  )           {
+  const origin = 'origin' in verdict && verdict.origin?.map === map ? verdict.origin : null;
+  const own = 'position' in verdict ? verdict.position : null;
+  return [own, origin?.position ?? null].filter((position) => position !== null);
+}
+
 /** Returns the position of a fragment in a map; undefined when it states none. */
 function statedIn(fragment                , map           )                             {
   return fragment?.map === map && fragment.location < map.count ? fragment : undefined;
