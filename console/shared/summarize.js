@@ -263,7 +263,7 @@ function isOfPlaylists({ part }                                          )      
 /** Returns how the playlists differ from the signed ones, where all media are as they were signed. */
 function summarizePlaylists(differences                                  )         {
   const [difference, ...others] = differences;
-  const more = others.length === 0 ? '' : ` There are ${others.length} more differences.`;
+  const more = others.length === 0 ? '' : ` Further differences: ${others.length}.`;
   const isOfGrammar = differences.some(({ problem }) => problem !== undefined);
   const hint = isOfGrammar
     ? ''

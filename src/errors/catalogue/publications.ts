@@ -195,7 +195,7 @@ export const publicationWarnings = {
   ),
   PUBLICATION_PLAYED_OTHERWISE: warningEntry<{ title: string } & PlaylistPosition & { problem: string; count: number }>(
     ({ title, problem, count, ...position }) =>
-      `The signed publication "${title}" is not played as it was signed (${at(position)}): ${problem}.${count > 1 ? ` There are ${count - 1} more differences.` : ''}`,
+      `The signed publication "${title}" is not played as it was signed (${at(position)}): ${problem}.${count > 1 ? ` Further differences: ${count - 1}.` : ''}`,
   ),
   PUBLICATION_NOT_VERIFIED: warningEntry<FoundInPublication>(
     ({ title, init, problem }) =>
