@@ -8,7 +8,7 @@ import type { OperationName } from '#operations/operation.ts';
 import type { JobScope } from '../caller.ts';
 import type { JobSnapshot } from '../job.ts';
 import { firstJobIdAt } from '../job-ids.ts';
-import { boundedColumns, labelsOf, reasonOf, runningProgressOf, withoutIndex } from './dialect.ts';
+import { boundedColumns, givenRows, labelsOf, reasonOf, runningProgressOf, withoutIndex } from './dialect.ts';
 import type { JobFilter, JobPage, RecordedRequest, RetriedJob } from './job-store.ts';
 import type { Database, JobRow, Tables } from './tables.ts';
 import { withoutQueries } from './url-secrets.ts';
@@ -48,9 +48,6 @@ interface VisibleJob
   /** JSON of the progress of running inputs, as `runningProgressOf` makes it. */
   readonly running: string | null;
 }
-
-/** Bound on the jobs in one statement, because databases limit the values of a statement. */
-const MAX_JOBS_PER_STATEMENT = 1000;
 
 /** A result entry as it was recorded. An input that was cancelled while it was queued has none. */
 const RECORDED = sql`coalesce(result, '{"input_index":' || input_index || ',"status":"cancelled"}')`;
@@ -162,19 +159,11 @@ function conditionOn(table: keyof Tables, values: Readonly<Record<string, string
 
 /** Implements `JobStore.finishedAmong`. */
 export async function finishedAmong(db: Database, jobIds: readonly string[]): Promise<readonly string[]> {
-  const finished: string[] = [];
-  for (let start = 0; start < jobIds.length; start += MAX_JOBS_PER_STATEMENT) {
-    const batch = jobIds.slice(start, start + MAX_JOBS_PER_STATEMENT);
-    const unfinished = await db
-      .selectFrom('jobs')
-      .select('job_id')
-      .where('job_id', 'in', batch)
-      .where('finished_at', 'is', null)
-      .execute();
-    const open = new Set(unfinished.map((job) => job.job_id));
-    finished.push(...batch.filter((jobId) => !open.has(jobId)));
-  }
-  return finished;
+  const asked = jobIds.map((jobId) => ({ job_id: jobId }));
+  const { rows } = await sql<{ job_id: string }>`
+    select job_id from ${givenRows(db, { job_id: 'text' }, asked)} as given
+    where not exists (select 1 from jobs where jobs.job_id = given.job_id and finished_at is null)`.execute(db);
+  return rows.map((job) => job.job_id);
 }
 
 /** Implements `JobStore.finishedInputs`. */

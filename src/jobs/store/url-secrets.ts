@@ -1,10 +1,9 @@
+import { sql } from 'kysely';
 import { isS3Url } from '#s3/s3-address.ts';
 import type { Submission } from '../job.ts';
 import { INPUT_LISTS } from '../retry-request.ts';
+import { givenRows } from './dialect.ts';
 import type { Database } from './tables.ts';
-
-/** Inputs rewritten by one statement, because databases limit the values of a statement. */
-const REWRITE_BATCH_SIZE = 500;
 
 /** The part of a URL that may grant access: everything from its query or fragment on. */
 const QUERY = /[?#].*$/s;
@@ -31,21 +30,11 @@ export async function eraseUrlSecrets(db: Database, jobId: string): Promise<void
   const rewritten = inputs.flatMap(({ input_index, input }) => {
     const parsed: unknown = JSON.parse(input);
     if (!hasQuery(parsed) && !needsParams(input_index)) return [];
-    const erased = { input: JSON.stringify(withoutQueries(parsed)), query_erased: 1 };
-    // The mandatory columns only; the row exists, and keeps its other values.
-    return [{ job_id: jobId, input_index, status: 'queued' as const, ...erased }];
+    return [{ input_index, input: JSON.stringify(withoutQueries(parsed)) }];
   });
-  for (let start = 0; start < rewritten.length; start += REWRITE_BATCH_SIZE) {
-    await db
-      .insertInto('inputs')
-      .values(rewritten.slice(start, start + REWRITE_BATCH_SIZE))
-      .onConflict((row) =>
-        row
-          .columns(['job_id', 'input_index'])
-          .doUpdateSet(({ ref }) => ({ input: ref('excluded.input'), query_erased: ref('excluded.query_erased') })),
-      )
-      .execute();
-  }
+  await sql`update inputs set input = given.input, query_erased = 1
+    from ${givenRows(db, { input_index: 'integer', input: 'text' }, rewritten)} as given
+    where inputs.job_id = ${jobId} and inputs.input_index = given.input_index`.execute(db);
 }
 
 /** Erases the queries from `params`, and returns which inputs needed one, by their indexes. */
