@@ -174,11 +174,13 @@ async function readAll(
   signal: AbortSignal,
 ): Promise<PlaylistDocument[]> {
   const known = new Map<string, Promise<PlaylistDocument>>();
+  const areHidden = [...index.paths].some((path) => isPresented(path) && isHidden(path));
   const hidden = new Set<string>();
   for (;;) {
     const count = hidden.size;
     const found = await playlistsIn(folder, index, null, signal, hidden);
     const all = await readPlaylists(folder, index, found, signal, known);
+    if (!areHidden) return all;
     for (const path of all.flatMap(leadsTo)) if (isHidden(path)) hidden.add(path);
     if (hidden.size === count) return all;
   }
