@@ -65,7 +65,7 @@ export class FolderIndex {
   readonly #named = new Map<string, string>();
   /** Of each playlist the first address of each kind that can be read in two ways. */
   readonly #ambiguous = new Map<string, PlaylistFinding>();
-  /** What was named, with the first position of each: compared with what servers may send for it when somebody asks. */
+  /** Named paths, with the first position of each: compared with what servers may send for it when somebody asks. */
   readonly #noted = new Map<string, { readonly named: NamedPath; readonly position: PlaylistPosition }>();
   /** Paths that were named without there being a file, folded. */
   readonly #missed = new Set<string>();
