@@ -3,21 +3,23 @@ import type { Box } from './boxes.ts';
 // Players find tables of samples wherever these stand in a movie or a fragment, and each looks into other boxes for them. So no box
 // that leads to samples may stand, or seem to stand, anywhere but at its one place.
 
-const TRACK = 'moov/trak/mdia/minf/stbl';
+/** Boxes that lead players to samples by their types, each with those in it. */
+interface Places extends ReadonlyMap<string, Places> {}
 
+const NONE: Places = new Map();
+const tables = (...types: readonly string[]): Places => new Map(types.map((type) => [type, NONE]));
+const within = (type: string, held: Places): Places => new Map([[type, held]]);
+
+const STBL = tables('stsd', 'stts', 'ctts', 'stss', 'stsc', 'stsz', 'stz2', 'stco', 'co64', 'saiz', 'saio');
+const TRAK = within('mdia', within('minf', within('stbl', STBL)));
+const MOOV: Places = new Map([...within('trak', TRAK), ...within('mvex', tables('trex'))]);
+const MOOF = within('traf', tables('tfhd', 'tfdt', 'trun', 'saiz', 'saio'));
 /** The one place of every box that leads players to samples (ISO/IEC 14496-12 table 1). */
-const PLACES: ReadonlySet<string> = new Set([
-  ...TRACK.split('/').map((_type, index, types) => types.slice(0, index + 1).join('/')),
-  ...['stsd', 'stts', 'ctts', 'stss', 'stsc', 'stsz', 'stz2', 'stco', 'co64', 'saiz', 'saio'].map(
-    (type) => `${TRACK}/${type}`,
-  ),
-  ...['moov/mvex', 'moov/mvex/trex', 'moof', 'moof/traf', 'moof/traf/tfhd', 'moof/traf/tfdt', 'moof/traf/trun'],
-  ...['moof/traf/saiz', 'moof/traf/saio'],
-]);
-const TYPES: ReadonlySet<string> = new Set([...PLACES].map((path) => path.slice(-4)));
+const PLACES: Places = new Map([...within('moov', MOOV), ...within('moof', MOOF)]);
+const TYPES: ReadonlySet<string> = new Set(typesAmong(PLACES));
 const TYPE_BYTES = [...TYPES].map((type) => Buffer.from(type, 'latin1'));
 const TYPE_NUMBERS: ReadonlySet<number> = new Set(TYPE_BYTES.map((bytes) => bytes.readUInt32BE()));
-/** Those of them that hold boxes: all others are tables, in which players look for no box. */
+/** Those of them in which players look for boxes: all others are tables. */
 const CONTAINERS: ReadonlySet<string> = new Set('moov trak mdia minf stbl stsd mvex moof traf'.split(' '));
 
 const HEADER_BYTES = 8;
@@ -76,6 +78,8 @@ class PlacedBoxes {
   readonly #placed = new Set<number>();
   /** Ranges outside of tables at their places and of free space beside them, in order. */
   readonly #ranges: { readonly start: number; readonly end: number }[] = [];
+  /** The end of the last of these tables and of this free space. */
+  #rangeStart: number;
   /** Positions at which a box was found. */
   readonly #visited = new Set<number>();
   #isPlain = true;
@@ -83,13 +87,11 @@ class PlacedBoxes {
   constructor({ type, bytes, header }: Box) {
     this.#bytes = bytes;
     this.#first = header.headerSizeBytes;
-    let start = this.#first;
-    for (const table of PLACES.has(type) ? this.#place(this.#first, bytes.length, type) : []) {
-      this.#ranges.push({ start, end: table.start });
-      start = table.end;
-    }
-    this.#ranges.push({ start, end: bytes.length });
-    this.#isPlain &&= PLACES.has(type);
+    this.#rangeStart = this.#first;
+    const places = PLACES.get(type);
+    if (places === undefined) this.#isPlain = false;
+    else this.#place(this.#first, bytes.length, places);
+    this.#leaveOut(bytes.length, bytes.length);
   }
 
   /** True where there are no boxes but those at their places, free space, and `mfhd`: by sizes, players arrive at no others. */
@@ -97,25 +99,29 @@ class PlacedBoxes {
     return this.#isPlain;
   }
 
-  /** Notes the boxes at their places, and yields the tables among them and the free space beside them. */
-  *#place(start: number, end: number, path: string): Generator<{ readonly start: number; readonly end: number }> {
+  /** Notes the boxes at their places, and leaves out the tables among them and the free space beside them. */
+  #place(start: number, end: number, places: Places): void {
     let arrivedAt = start;
     for (const { at, type, contentAt, next } of this.#chain(start, end)) {
       arrivedAt = next;
-      const own = `${path}/${type}`;
-      const isFree = FREE_TYPES.includes(type);
-      if (isFree) yield { start: contentAt, end: next };
-      const isPlaced = PLACES.has(own);
-      if (!isPlaced) {
-        this.#isPlain &&= isFree || own === 'moof/mfhd';
+      const held = places.get(type);
+      if (held === undefined) {
+        const isFree = FREE_TYPES.includes(type);
+        if (isFree) this.#leaveOut(contentAt, next);
+        this.#isPlain &&= isFree || (type === 'mfhd' && places === MOOF);
         continue;
       }
       this.#isPlain &&= at + this.#bytes.readUInt32BE(at) === next && type !== 'stsd';
       this.#placed.add(at);
-      if (!CONTAINERS.has(type)) yield { start: contentAt, end: next };
-      else if (type !== 'stsd') yield* this.#place(contentAt, next, own);
+      if (!CONTAINERS.has(type)) this.#leaveOut(contentAt, next);
+      else if (type !== 'stsd') this.#place(contentAt, next, held);
     }
     this.#isPlain &&= arrivedAt === end;
+  }
+
+  #leaveOut(start: number, end: number): void {
+    this.#ranges.push({ start: this.#rangeStart, end: start });
+    this.#rangeStart = end;
   }
 
   /** Finds a type at any byte of these ranges, behind a size that fits. */
@@ -189,6 +195,13 @@ class PlacedBoxes {
       yield { at, type: this.#bytes.toString('latin1', at + 4, at + HEADER_BYTES), contentAt, next };
       at = next;
     }
+  }
+}
+
+function* typesAmong(places: Places): Generator<string> {
+  for (const [type, held] of places) {
+    yield type;
+    yield* typesAmong(held);
   }
 }
 

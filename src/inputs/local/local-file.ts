@@ -203,9 +203,9 @@ function systemFolderOf(realPath: string): string | undefined {
 
 function hiddenHomeFolderOf(realPath: string): string | undefined {
   for (const home of ['/root', homedir(), homeAbove(realPath)]) {
-    if (home === undefined || home === '/' || !isSameOrInside(realPath, home)) continue;
+    if (home === undefined || home === '/' || !realPath.startsWith(`${home}/.`)) continue;
     const [first] = relative(home, realPath).split(sep);
-    if (first?.startsWith('.')) return `${home}/${first}`;
+    return `${home}/${first}`;
   }
   return undefined;
 }
