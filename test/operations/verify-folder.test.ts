@@ -182,6 +182,13 @@ describe('the verdict on a publication', () => {
     const { init } = video;
     const about = { part: 'init', file: init.path, time_seconds: 0 };
     assert.deepEqual(await deviations({ ...signed, [init.path]: flipped(init.path) }), [{ kind: 'altered', ...about }]);
+    const broken = bytesOf(init.path);
+    // The size of the first box of the movie.
+    broken.writeUInt8(1, broken.indexOf('moov') + 4);
+    assert.deepEqual(
+      (await deviations({ ...signed, [init.path]: broken })).filter(({ part }) => part === 'init'),
+      [{ kind: 'altered', ...about }],
+    );
     assert.deepEqual(await deviations({ ...signed, [init.path]: files[init.path] as Buffer }), [
       { kind: 'unsigned', ...about },
     ]);

@@ -157,7 +157,7 @@ export class PartsVerification {
         digest,
         times: moov === undefined ? new Map() : initTimesIn(moov),
         sampleSizes: moov === undefined ? new Map() : readable(() => defaultSizesOf(moov), new Map()),
-        hasStraySamples: !areAllKept || straySamplesOfInit(boxes) !== null,
+        hasStraySamples: !areAllKept || readable(() => straySamplesOfInit(boxes) !== null, true),
       };
       const box = c2pa.find(({ purpose }) => purpose === 'manifest');
       if (box === undefined) return { ...common, hasStore: false, manifest: null };
