@@ -201,6 +201,20 @@ describe('the verdict on a publication', () => {
     assert.deepEqual(await deviations(without(signed, init.path)), [{ kind: 'missing', ...about }]);
   });
 
+  test('is not given on an init segment alone, which is as it was signed', async () => {
+    const folder = writeFiles(join(home, `case-${count++}`), signed);
+    const input = { type: 'local_file_path', path: join(folder, video.init.path) } as const;
+    await assert.rejects(verifyInput(input, folder), { reason: 'BMFF_MEDIA_MISSING', message: /submit the folder/ });
+  });
+
+  test('names the entries where none of the given name is one', async () => {
+    const [hls] = Object.keys(signed).filter((path) => path.startsWith('media_') && path.endsWith('.m3u8'));
+    await assert.rejects(verified(signed, { params: { entries: [hls as string] } }), {
+      reason: 'PATTERN_NO_MATCH',
+      message: /none of the folder's 2 entries, .*"manifest\.mpd", "master\.m3u8".* no other playlist names/,
+    });
+  });
+
   test('is bounded, whatever a playlist names and however much is wrong', async () => {
     const [hls] = Object.keys(signed).filter((path) => path.startsWith('media_') && path.endsWith('.m3u8'));
     const markup = '<img src=x onerror=alert(1)>'.repeat(7);
