@@ -8,7 +8,7 @@ const BYTE_ORDER_MARK = /^(?:\xef\xbb\xbf|\xfe\xff|\xff\xfe(?:[\t-\r -~]\0){2})/
 const LIST_MARK = /^\s*(?:#EXTM3U|ffconcat|<[?!a-z]|\[playlist|\[reference)/i;
 const NO_CHARACTER = /[^\P{Cc}\t-\r]|\ufffd/u;
 /** Headers in letters of uncompressed pictures and sound, and of documents; and the padding of LAME, with which cut MP3 may begin. */
-const OTHER_BEGINNING = /^(?:YUV4MPEG2 |Creative Voice F|%PDF-|LAME\d|UUUU)/;
+const OTHER_BEGINNING = /^(?:YUV4MPEG2 |Creative Voice F|nut\/multimedia c|NIST_1A\n|%PDF-|LAME\d|UUUU)/;
 
 /** A line by which ffmpeg takes what it is in for a session on a network (RFC 8866), whatever stands before it but a zero. */
 const SESSION_LINE = /(?:^|\n\r?)c=IN IP/;

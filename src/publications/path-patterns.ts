@@ -10,6 +10,9 @@ const MATCHING_TIMEOUT_MS = 10_000;
 /** Limit on the names of files that an error shows. */
 export const MAX_NAMES_SHOWN = 10;
 
+/** The field of a request whose patterns are of the entries of a publication, and not of all files. */
+export const ENTRIES_FIELD = 'params.entries';
+
 /** The paths of a folder that each of the three patterns matches. */
 export interface MatchedPaths {
   readonly playlists: ReadonlySet<string>;
@@ -51,7 +54,9 @@ export function matchingPaths(
 
 function noMatch(paths: readonly string[], pattern: string, field: string): AppError {
   const names = paths.slice(0, MAX_NAMES_SHOWN);
-  return new AppError('PATTERN_NO_MATCH', { pattern, names, fileCount: paths.length }, { field });
+  const areEntries = field === ENTRIES_FIELD;
+  const details = { pattern, names, fileCount: paths.length, ...(areEntries && { areEntries }) };
+  return new AppError('PATTERN_NO_MATCH', details, { field });
 }
 
 /** The context that patterns are matched in. Making one takes longer than matching most patterns. */

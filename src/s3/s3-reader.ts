@@ -3,6 +3,7 @@ import type { GetObjectCommandInput, GetObjectCommandOutput, HeadObjectCommandOu
 import { freeMemory } from '#bytes/buffers.ts';
 import { backoffMs, pause } from '#concurrency/retry.ts';
 import { AppError } from '#errors/app-error.ts';
+import { leavesBytes } from './content-encoding.ts';
 import { type S3Address, type S3Object, s3UrlOf } from './s3-address.ts';
 import type { S3Connection } from './s3-connection.ts';
 import { s3Error } from './sdk/s3-error.ts';
@@ -16,9 +17,6 @@ const CONTENT_RANGE = /^bytes (\d+)-(\d+)\/(\d+)$/;
 
 /** The type that stores record when none was given. */
 const UNKNOWN_TYPE = /^(application|binary)\/octet-stream$/i;
-
-/** Encodings that leave bytes as they are. Uploads in pieces are `aws-chunked`: stores take that off, and some record it all the same. */
-const UNCHANGED = /^(?:identity|aws-chunked|)$/i;
 
 /** An object with its first bytes. */
 export interface OpenedS3Object {
@@ -191,7 +189,7 @@ function refuseOtherBytes(
   at: S3Address,
   { ContentEncoding = '', WebsiteRedirectLocation = '' }: Omit<HeadObjectCommandOutput, '$metadata'>,
 ): void {
-  if (!ContentEncoding.split(',').every((each) => UNCHANGED.test(each.trim()))) {
+  if (!leavesBytes(ContentEncoding)) {
     throw new AppError('S3_ENCODED', { address: s3UrlOf(at), encoding: ContentEncoding.slice(0, 40) });
   }
   if (WebsiteRedirectLocation !== '') throw new AppError('S3_REDIRECTED', { address: s3UrlOf(at) });

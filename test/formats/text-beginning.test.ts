@@ -32,6 +32,8 @@ describe('a file starts like text', () => {
     for (const start of [
       'YUV4MPEG2 W320 H180 F25:1\nFRAME\n',
       'Creative Voice File\x1a',
+      'nut/multimedia container\0',
+      'NIST_1A\n   1024\nsample_rate -i 16000\n',
       '#!AMR\n\x3c\x91\x17\x16\xbe\x66\x79\xe1\xe0\x01',
       'APETAGEX\xd0\x07\0\0\x40\0\0\0',
       '%PDF-1.3\n1 0 obj\n<<',

@@ -64,6 +64,15 @@ describe('a file over HTTP', () => {
     assert.ok(server.seen.length < 10, 'neighbours share a request');
   });
 
+  test('is as it is with the encoding of uploads in pieces, which stores of objects record', async (t) => {
+    for (const encoding of ['aws-chunked', 'identity, aws-chunked', '']) {
+      const { base } = await serve(t, (request, response) =>
+        sendFile(request, response, { content: Buffer.from('abc'), headers: { 'content-encoding': encoding } }),
+      );
+      assert.equal((await readWhole(await open(t, `${base}/a.mp4`))).toString(), 'abc', encoding);
+    }
+  });
+
   test('that is small takes one request', async (t) => {
     const server = await serve(t, (request, response) =>
       sendFile(request, response, { content: Buffer.from('small') }),

@@ -133,7 +133,7 @@ describe('a folder over HTTP', () => {
     const mpd = `<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" mediaPresentationDuration="PT5S"><Period><AdaptationSet mimeType="video/mp4"><SegmentTemplate initialization="init.mp4" media="$Number$.m4s" duration="2" startNumber="1"/><Representation id="v" bandwidth="1"/></AdaptationSet></Period></MPD>`;
     const files = { '/talk/manifest?id=1': mpd, '/talk/init.mp4': 'i', '/talk/1.m4s': '1', '/talk/2.m4s': '2' };
     // Some servers refuse what they do not have.
-    for (const absentStatus of [404, 403]) {
+    for (const absentStatus of [404, 403, 400, 405]) {
       const { folder } = await open(t, files, '/talk/manifest?id=1', { absentStatus });
       assert.deepEqual(paths(folder), ['1.m4s', '2.m4s', 'init.mp4', 'manifest']);
     }

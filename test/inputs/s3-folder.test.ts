@@ -78,6 +78,12 @@ describe('opening a folder of S3', () => {
     );
   });
 
+  test('says that an address is that of an object', async () => {
+    await put('one/master.m3u8', Buffer.from('#EXTM3U'));
+    await refuses('SOURCE_NOT_FOLDER', s3Url('one/master.m3u8'));
+    await refuses('FOLDER_EMPTY', s3Url('one/master'));
+  });
+
   test('finds a prefix that the caller encoded', async () => {
     await put('with space/a.mp4', Buffer.from('a'));
     assert.equal((await open('with%20space')).files.length, 1);

@@ -122,6 +122,13 @@ describe('a file with an element of C2PA is invalid without a readable manifest'
     }
   });
 
+  test('where the version of its box was changed', async () => {
+    const { bytes } = await makeSigned('film.mp4', folder);
+    const changed = Buffer.from(bytes);
+    changed.writeUInt8(1, bytes.indexOf('d8fec3d61b0e483c92975828877ec481', 0, 'hex') + 16);
+    assert.equal(await stateOf('film.mp4', changed), 'invalid');
+  });
+
   test('where a Merkle box holds more than a place and its proof, or stands where the manifest has no tree', async () => {
     const file = await makeSigned('film.mp4', folder);
     const place = { uniqueId: 1, localId: 0, location: 0 };

@@ -100,6 +100,10 @@ const AMBIGUOUS: Readonly<Record<string, Edit>> = {
     inPlaylists((text) => text.replaceAll('.m4s', '.m4s?v=1')),
     inVideo(`${INIT}?v=1`, `${INIT}?v=2`),
   ),
+  'the first part of every object, as stores send it': inPlaylists((text) =>
+    text.replaceAll('.m4s', '.m4s?partNumber=1'),
+  ),
+  'an older version of every object': inPlaylists((text) => text.replaceAll('.m4s', '.m4s?%76ersionId=null')),
   'a file with an encoded letter and without': inVideo(INIT, INIT.replace('s', '%73')),
   'a file below an encoded dot and without': inVideo(INIT, `%2e/${INIT}`),
   'a file out of another folder and without': inVideo(INIT, `other/../${INIT}`),

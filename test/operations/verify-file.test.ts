@@ -8,8 +8,12 @@ import type { Verification } from '#contract/verification.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isobmff, riff } from '#formats/formats.ts';
 import { id3 } from '#formats/id3/id3.ts';
+import { httpFileOpener } from '#inputs/http/http-file.ts';
+import { InputResolver } from '#inputs/input-resolver.ts';
+import { verify } from '#operations/registry.ts';
 
 import { frame, mpegFrames, tag, text as title } from '../formats/id3/tag-bytes.ts';
+import { clientFor } from '../inputs/http-client-for-tests.ts';
 import { filesWithXmp, xmpNaming } from '../provenance/files-with-xmp.ts';
 import { startAuthority } from '../provenance/time-stamp-authority.ts';
 import { signBytes } from '../support/judges/file-judges.ts';
@@ -17,6 +21,8 @@ import { makeManifest } from '../support/manifests/make-manifest.ts';
 import { plainParent, signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { box, FTYP, fullBox, trak, u32 } from '../support/media/movie-bytes.ts';
 import { writeFiles } from '../support/publications/make-folder.ts';
+import { runInput } from '../support/run-input.ts';
+import { sendFile, serve } from '../support/servers/http-server.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { type Asked, verifyInput } from '../support/verification/verify-input.ts';
 
@@ -164,6 +170,22 @@ describe('the verdict on a file', async () => {
     await assert.rejects(verified('notes.c2pa', { 'notes.txt': text, 'notes.c2pa': sidecar }), {
       reason: 'FORMAT_UNKNOWN',
     });
+  });
+
+  test('is that there is none, where a server refuses the name of a sidecar, in whatever way', async (t) => {
+    for (const status of [400, 403, 404, 405, 451]) {
+      const { base } = await serve(t, (request, response) =>
+        request.url === '/a.ogg'
+          ? sendFile(request, response, { content: Buffer.from('OggS\0') })
+          : void response.writeHead(status).end(),
+      );
+      const inputs = new InputResolver({ remote_file_url: httpFileOpener(clientFor(t)) });
+      const input = { type: 'remote_file_url', url: `${base}/a.ogg` } as const;
+      const { verification } = await runInput(verify, { input }, join(folder, String(count++)), {
+        services: { inputs },
+      });
+      assert.equal(verification.state, 'none', String(status));
+    }
   });
 
   test('is that there is none, where the name of a sidecar would be longer than any', async () => {

@@ -182,6 +182,13 @@ describe('the verdict on a publication', () => {
     const { init } = video;
     const about = { part: 'init', file: init.path, time_seconds: 0 };
     assert.deepEqual(await deviations({ ...signed, [init.path]: flipped(init.path) }), [{ kind: 'altered', ...about }]);
+    const broken = bytesOf(init.path);
+    // The size of the first box of the movie.
+    broken.writeUInt8(1, broken.indexOf('moov') + 4);
+    assert.deepEqual(
+      (await deviations({ ...signed, [init.path]: broken })).filter(({ part }) => part === 'init'),
+      [{ kind: 'altered', ...about }],
+    );
     assert.deepEqual(await deviations({ ...signed, [init.path]: files[init.path] as Buffer }), [
       { kind: 'unsigned', ...about },
     ]);
@@ -192,6 +199,20 @@ describe('the verdict on a publication', () => {
       ['swapped', 'swapped'],
     );
     assert.deepEqual(await deviations(without(signed, init.path)), [{ kind: 'missing', ...about }]);
+  });
+
+  test('is not given on an init segment alone, which is as it was signed', async () => {
+    const folder = writeFiles(join(home, `case-${count++}`), signed);
+    const input = { type: 'local_file_path', path: join(folder, video.init.path) } as const;
+    await assert.rejects(verifyInput(input, folder), { reason: 'BMFF_MEDIA_MISSING', message: /submit the folder/ });
+  });
+
+  test('names the entries where none of the given name is one', async () => {
+    const [hls] = Object.keys(signed).filter((path) => path.startsWith('media_') && path.endsWith('.m3u8'));
+    await assert.rejects(verified(signed, { params: { entries: [hls as string] } }), {
+      reason: 'PATTERN_NO_MATCH',
+      message: /none of the folder's 2 entries, .*"manifest\.mpd", "master\.m3u8".* no other playlist names/,
+    });
   });
 
   test('is bounded, whatever a playlist names and however much is wrong', async () => {

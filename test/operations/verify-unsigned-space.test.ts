@@ -6,7 +6,7 @@ import type { Verification } from '#contract/verification.ts';
 import { c2paUuidBox } from '#formats/isobmff-boxes.ts';
 import type { Rendition } from '#publications/media-part.ts';
 import { readPublication } from '#publications/read-publication.ts';
-import { box, fullBox, u32 } from '../support/media/movie-bytes.ts';
+import { box, C2PA_ID, fullBox, u32 } from '../support/media/movie-bytes.ts';
 import { filesAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
 import { makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
 import { signAsOthers } from '../support/publications/sign-as-others.ts';
@@ -54,6 +54,25 @@ describe('a publication is not as it was signed', () => {
     const twice = Buffer.concat([bytesOf(victim), c2paUuidBox('merkle', cborg.encode(own))]);
     assert.deepEqual(await deviations({ [victim]: twice }), { altered: 1 });
   });
+
+  for (const [what, at] of [
+    ['version', 16],
+    ['flags', 19],
+    ['purpose', 20],
+  ] as const) {
+    test(`where C2PA boxes have another ${what}`, async () => {
+      const changed = (path: string): Record<string, Buffer> => {
+        const bytes = bytesOf(path);
+        const position = bytes.indexOf(C2PA_ID) + at;
+        bytes.writeUInt8(bytes.readUInt8(position) ^ 1, position);
+        return { [path]: bytes };
+      };
+      const [, victim] = audio.fragments.map(({ path }) => path) as [string, string];
+      assert.deepEqual(await deviations(changed(victim)), { altered: 1 });
+      const inits = Object.assign({}, ...renditions.map(({ init }) => changed(init.path)));
+      assert.deepEqual(await deviations(inits), { altered: 2 });
+    });
+  }
 
   test('where samples were said to lie behind their fragment before it was signed, or by a table in another box', async () => {
     const [, victim] = audio.fragments.map(({ path }) => path) as [string, string];

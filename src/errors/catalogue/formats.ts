@@ -186,7 +186,7 @@ export const formatErrors = {
       isPicture
         ? `"${name}" is a still picture (there is a "meta" box and no "moov" box), which cannot carry a manifest here. Sign it as it is, with params.manifest set to "sidecar".`
         : isFragment
-          ? `"${name}" is a fragment without its init segment (there is no "moov" box). Sign the folder that it belongs to as a fragmented publication.`
+          ? `"${name}" is a fragment without its init segment (there is no "moov" box). Submit the folder that it belongs to as a publication.`
           : `"${name}" has no "moov" box, so nothing can play it: its recording was probably cut off before it was closed. Repair the file first.`,
   ),
   BMFF_MOVIE_COMPRESSED: entry<{ name: string; offset: number }>(
@@ -197,7 +197,7 @@ export const formatErrors = {
   BMFF_MEDIA_MISSING: entry<{ name: string }>(
     'PROCESSING_FAILED',
     ({ name }) =>
-      `"${name}" describes a movie but holds no media (no "mdat" and no "moof" box). If it is an init segment, sign the folder that it belongs to as a fragmented publication; if its media is in other files (a reference movie), make it self-contained; else it is cut short.`,
+      `"${name}" describes a movie but holds no media (no "mdat" and no "moof" box). If it is an init segment, submit the folder that it belongs to as a publication; if its media is in other files (a reference movie), make it self-contained; else it is cut short.`,
   ),
   BMFF_MEDIA_UNBOUND: entry<{ name: string; boxType: string; offset: number }>(
     'PROCESSING_FAILED',

@@ -21,12 +21,14 @@ export const publicationErrors = {
     'VALIDATION_FAILED',
     ({ pattern, problem }) => `The pattern ${shown(pattern)} cannot be used: ${problem}.`,
   ),
-  PATTERN_NO_MATCH: entry<{ pattern: string; names: readonly string[]; fileCount: number }>(
+  PATTERN_NO_MATCH: entry<{ pattern: string; names: readonly string[]; fileCount: number; areEntries?: boolean }>(
     'PROCESSING_FAILED',
-    ({ pattern, names, fileCount }) =>
+    ({ pattern, names, fileCount, areEntries }) =>
       fileCount === 0
         ? `The pattern ${shown(pattern)} matches nothing, because the folder holds no files.`
-        : `The pattern ${shown(pattern)} matches none of the folder's ${fileCount} files, such as ${names.map(shown).join(', ')}. Correct it: without a slash it stands for whole names, with one for whole paths from the folder on, and capitals count.`,
+        : areEntries === true
+          ? `The pattern ${shown(pattern)} matches none of the folder's ${fileCount} entries, such as ${names.map(shown).join(', ')}: the playlists that no other playlist names. Correct it, or name the entry that leads there.`
+          : `The pattern ${shown(pattern)} matches none of the folder's ${fileCount} files, such as ${names.map(shown).join(', ')}. Correct it: without a slash it stands for whole names, with one for whole paths from the folder on, and capitals count.`,
   ),
   PUBLICATION_TOO_LARGE: entry<{ what: string; count: number; limit: number }>(
     'PROCESSING_FAILED',

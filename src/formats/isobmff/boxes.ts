@@ -355,6 +355,9 @@ export type C2paBoxPurpose = 'manifest' | 'original' | 'update' | 'merkle';
 export const C2PA_BOX_HEAD_BYTES =
   BOX_ID_SIZE_BYTES + VERSION_AND_FLAGS_SIZE_BYTES + MAX_PURPOSE_SIZE_BYTES + MERKLE_OFFSET_SIZE_BYTES;
 
+/** Extended type, version and flags: nobody signs these, and readers may know no others than zeros. */
+const C2PA_BOX_BEGINNING = Buffer.concat([C2PA_BOX_ID, Buffer.alloc(VERSION_AND_FLAGS_SIZE_BYTES)]);
+
 /** Tells whether a box is a C2PA box of any purpose. */
 export function isC2paBox({ boxId }: TopLevelBox): boolean {
   return boxId === C2PA_BOX_ID_TEXT;
@@ -368,8 +371,7 @@ export function c2paUuidBox(purpose: C2paBoxPurpose, payload: Uint8Array): Buffe
 /** Returns the bytes of a C2PA box that precede its payload. */
 export function c2paUuidBoxHead(purpose: C2paBoxPurpose, payloadSizeBytes: number): Buffer {
   const rest = Buffer.concat([
-    C2PA_BOX_ID,
-    Buffer.alloc(VERSION_AND_FLAGS_SIZE_BYTES),
+    C2PA_BOX_BEGINNING,
     Buffer.from(`${purpose}\0`),
     Buffer.alloc(purpose === 'merkle' ? 0 : MERKLE_OFFSET_SIZE_BYTES),
   ]);
@@ -380,13 +382,12 @@ export function c2paUuidBoxHead(purpose: C2paBoxPurpose, payloadSizeBytes: numbe
 }
 
 /**
- * Returns the purpose of a C2PA box and the position of its payload, counted from the extended type that `head`
- * starts with. Returns undefined where `head`, at most `C2PA_BOX_HEAD_BYTES` long, belongs to another box or has
- * an unknown purpose.
+ * Returns the purpose of a C2PA box and the position of its payload, counted from the extended type that `head`, at most
+ * `C2PA_BOX_HEAD_BYTES` long, starts with. Returns undefined for another box, and for unknown versions, flags and purposes.
  */
 export function parseC2paBox(head: Buffer): { purpose: C2paBoxPurpose; payloadStart: number } | undefined {
-  if (!head.subarray(0, BOX_ID_SIZE_BYTES).equals(C2PA_BOX_ID)) return undefined;
-  const purposeStart = BOX_ID_SIZE_BYTES + VERSION_AND_FLAGS_SIZE_BYTES;
+  const purposeStart = C2PA_BOX_BEGINNING.length;
+  if (!head.subarray(0, purposeStart).equals(C2PA_BOX_BEGINNING)) return undefined;
   const purposeEnd = head.indexOf(0, purposeStart);
   const purpose = head.toString('latin1', purposeStart, purposeEnd);
   if (purposeEnd === -1 || !isPurpose(purpose)) return undefined;

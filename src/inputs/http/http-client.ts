@@ -5,6 +5,7 @@ import { retry } from '#concurrency/retry.ts';
 import type { Config } from '#config/config.ts';
 import { RELEASE } from '#config/release.ts';
 import { AppError } from '#errors/app-error.ts';
+import { leavesBytes } from '#s3/content-encoding.ts';
 import {
   type AgentOptions,
   createGuardedAgent,
@@ -151,8 +152,8 @@ export function createHttpClient({ input_resolvers: { http } }: Config): HttpCli
 
 /** Returns the content or transfer encoding of a body (RFC 9112 §6.1); undefined for none. */
 function encodingOf(headers: IncomingHttpHeaders): string | undefined {
-  const { 'content-encoding': content = 'identity', 'transfer-encoding': transfer = 'chunked' } = headers;
-  if (!/^identity$/i.test(content)) return content;
+  const { 'content-encoding': content = '', 'transfer-encoding': transfer = 'chunked' } = headers;
+  if (!leavesBytes(content)) return content;
   return /^chunked$/i.test(transfer) ? undefined : transfer;
 }
 

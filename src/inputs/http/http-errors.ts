@@ -16,6 +16,9 @@ const CONNECTION_PROBLEMS: ReadonlyMap<string, string> = new Map(
   }),
 );
 
+/** Reasons for which a server is taken not to have what may be missing: some refuse what they do not have, in one way or another. */
+export const ABSENT_REASONS: ReadonlySet<string> = new Set(['HTTP_NOT_FOUND', 'HTTP_FORBIDDEN', 'HTTP_REFUSED']);
+
 const TIMEOUT_CODES = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'SILENT_SERVER']);
 
 /** Codes of OpenSSL and Node for certificates that are not accepted. */

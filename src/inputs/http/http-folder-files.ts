@@ -8,7 +8,7 @@ import { decodedSegment, safeName } from '../input-name.ts';
 import type { FolderLimits } from '../input-opener.ts';
 import { checkSegment } from './directory-index.ts';
 import type { HttpClient, HttpResponse } from './http-client.ts';
-import { requestError, shownAddress } from './http-errors.ts';
+import { ABSENT_REASONS, requestError, shownAddress } from './http-errors.ts';
 import { openHttpFile } from './http-file.ts';
 import { contentLengthOf, contentRangeOf, type HttpVersion, versionOf } from './http-headers.ts';
 import { checkedRange, invalid } from './ranged-source.ts';
@@ -160,8 +160,8 @@ export class HttpFolderFiles {
     try {
       return await probeFile(this.#context.client, url, signal);
     } catch (error) {
-      const reason = error instanceof AppError ? error.reason : null;
-      if (reason === 'HTTP_NOT_FOUND' || (reason === 'HTTP_FORBIDDEN' && mayBeMissing)) return null;
+      const reason = error instanceof AppError ? error.reason : '';
+      if (reason === 'HTTP_NOT_FOUND' || (mayBeMissing && ABSENT_REASONS.has(reason))) return null;
       throw error;
     }
   }

@@ -6,7 +6,7 @@ import { folderNameOfUrl, inputName, nameOfUrl } from '../input-name.ts';
 import type { FolderLimits, FolderOpener, FolderOpeningContext } from '../input-opener.ts';
 import { checkSegment, type IndexEntry, readDirectoryIndex } from './directory-index.ts';
 import type { HttpClient } from './http-client.ts';
-import { requestError, shownAddress } from './http-errors.ts';
+import { ABSENT_REASONS, requestError, shownAddress } from './http-errors.ts';
 import { HttpFolderFiles } from './http-folder-files.ts';
 import { mediaTypeOf } from './http-headers.ts';
 import { tooLong } from './ranged-source.ts';
@@ -25,7 +25,7 @@ const PLAYLIST_BEGINNING =
 /** Caddy lists as JSON where that is asked for; its page is made for people. Others answer as they always do. */
 const PAGE_HEADERS = { accept: 'application/json, */*;q=0.9' };
 
-const MISSING_REASONS: ReadonlySet<string> = new Set(['HTTP_NOT_FOUND', 'HTTP_FORBIDDEN', 'FOLDER_NOT_LISTED']);
+const MISSING_REASONS: ReadonlySet<string> = new Set([...ABSENT_REASONS, 'FOLDER_NOT_LISTED']);
 
 /** A pattern that is the path of one file. */
 const LITERAL_PATTERN = /^[^*?[\]{}()!+@|\\]+$/;

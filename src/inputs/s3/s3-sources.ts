@@ -95,8 +95,8 @@ export function s3FolderOpener(settings: S3InputSettings, limits: FolderLimits):
 /**
  * Lists every object whose key starts with the address's and a slash, or all of the bucket. Objects whose keys end in a slash, which
  * consoles put there to show an empty folder, are passed over; keys that no folder could hold are
- * refused. Opening a listed object asks for nothing, unless it is empty: its first read does. Throws `FOLDER_EMPTY`, `FOLDER_ENTRY_REFUSED`
- * or `S3_…`.
+ * refused. Opening a listed object asks for nothing, unless it is empty: its first read does. Throws `FOLDER_EMPTY`, `SOURCE_NOT_FOLDER`,
+ * `FOLDER_ENTRY_REFUSED` or `S3_…`.
  */
 export async function openS3Folder(
   url: string,
@@ -109,7 +109,13 @@ export async function openS3Folder(
   const address = admittedS3Address(url, settings);
   const reader = new S3Reader(await connectS3(settings));
   const files = await listAsWritten(reader, address, limits, signal);
-  if (files.length === 0) throw new AppError('FOLDER_EMPTY', { path: url });
+  if (files.length === 0) {
+    const isObject = await reader.open(address, 1, signal).then(
+      () => true,
+      () => false,
+    );
+    throw new AppError(isObject ? 'SOURCE_NOT_FOLDER' : 'FOLDER_EMPTY', { path: url });
+  }
   // Files are read side by side, and some are large.
   const memory = new PrefetchBudget();
   return listedFolder(name, files, async ({ object }, sourceName) => {

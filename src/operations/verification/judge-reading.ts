@@ -30,7 +30,7 @@ export interface ReadFile {
 interface Judgement {
   readonly reading: AssetReading;
   readonly leftOut: LeftOut | null;
-  /** The error of a container that the readers accept, and in which nothing can be looked for here; null for others. */
+  /** The error of a container in which nothing can be looked for here, and which readers accept, or miss media in; null for others. */
   readonly unread: AppError | null;
 }
 
@@ -50,7 +50,7 @@ export async function judgeReading(
   const { layout, store, isSidecar } = file;
   const isKnown = isSidecar || (layout !== null && store !== null && bindingOf(store, labelOf(first)) !== null);
   const reading = isKnown && !lacksMatch(first) ? first : await readTwice(first, file, anchors, signal);
-  if (!isAccepted(reading)) return { reading, leftOut: null, unread: null };
+  if (!isAccepted(reading)) return { reading, leftOut: null, unread: withoutMedia(file) };
   const leftOut = await findLeftOut({ ...file, report: reading }, signal);
   return { reading, leftOut, unread: unreadOf(file, reading.active_manifest) };
 }
@@ -60,6 +60,14 @@ function unreadOf({ problem, store, isSidecar }: ReadFile, label: string | undef
   // Of bytes, a sidecar says which ones it leaves out.
   const leavesOutBytes = isSidecar && store !== null && bindingOf(store, label)?.by !== 'boxes';
   return leavesOutBytes ? null : problem;
+}
+
+/**
+ * Returns the problem of a movie in which there is no media: what its manifest binds lies in other files where it is an init segment, and
+ * readers call that changed.
+ */
+function withoutMedia({ problem, isSidecar }: ReadFile): AppError | null {
+  return !isSidecar && problem?.reason === 'BMFF_MEDIA_MISSING' ? problem : null;
 }
 
 function labelOf(reading: AssetReading): string | undefined {

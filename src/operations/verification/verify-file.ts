@@ -254,6 +254,7 @@ const ABSENT: ReadonlySet<Reason> = new Set<Reason>([
   'SOURCE_OUTSIDE_ROOTS',
   'HTTP_NOT_FOUND',
   'HTTP_FORBIDDEN',
+  'HTTP_REFUSED',
   'S3_OBJECT_MISSING',
   'S3_ACCESS_DENIED',
 ]);

@@ -25,6 +25,9 @@ const UNUSUAL = /(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)|\/\/|%(?:2[de]|3\d|4[1-9a-f]|5[
 /** The same of a directory, empty or with a slash at its end. */
 const PLAIN_DIRECTORY = /^(?:[\w.-]+\/)*$/;
 
+/** Parameters of a query by which object stores (S3, Azure, Google) send a part of a file or an older version, or say something else of it. */
+const SELECTING = /^(?:partNumber|versionId|snapshot|generation|response-.+)$/i;
+
 /** The base of references: a playlist, or an address that an MPD states for them. */
 export interface Base {
   readonly url: URL;
@@ -217,6 +220,11 @@ export class FolderIndex {
     const url = this.#resolve(base, reference, position);
     const encoded = this.#relativePath(url, reference, position);
     const { directory } = base;
+    const selecting = [...url.searchParams.keys()].find((name) => SELECTING.test(name));
+    if (selecting !== undefined) {
+      const problem = `an address has "${selecting}" in its query, for which object stores send a part or another version of a file`;
+      this.#found(problem, position);
+    }
     const others = [
       encoded,
       ...(encoded.includes('+') ? [decodePath(encoded.replaceAll('+', ' ')) ?? encoded] : []),

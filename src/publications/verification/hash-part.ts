@@ -49,7 +49,8 @@ const READ_SIZE_BYTES = 1024 * 1024;
 const C2PA_UUID = 'd8fec3d61b0e483c92975828877ec481';
 /** A header with a size of 64 bits (ISO/IEC 14496-12 §4.2). */
 const MAX_HEADER_BYTES = 16;
-/** Extended type, version and flags. */
+/** Extended type; and with it, version and flags. */
+const C2PA_ID_BYTES = 16;
 const C2PA_HEAD_BYTES = 20;
 /** C2PA boxes of one part whose contents are kept; a part has one. */
 const MAX_C2PA_BOXES = 4;
@@ -185,7 +186,7 @@ class PartHash {
       this.#c2pa[MAX_C2PA_BOXES - 1] = { purpose: '', content: Buffer.alloc(0) };
       return;
     }
-    const start = headerSizeBytes + C2PA_HEAD_BYTES;
+    const start = headerSizeBytes + C2PA_ID_BYTES;
     const length = Math.min(sizeBytes - start, this.#hashing.c2paBoxMaxBytes);
     this.#c2pa.push(readPurpose(await this.#window.read(offset + start, length)));
   }
@@ -209,9 +210,15 @@ function isC2paBox({ type, sizeBytes, headerSizeBytes }: FoundBox, head: Buffer)
   return head.toString('hex', headerSizeBytes, headerSizeBytes + 16) === C2PA_UUID;
 }
 
+/** Reads a C2PA box from its version on. Nobody signs version and flags: with others than zeros, its purpose is unknown. */
 function readPurpose(bytes: Buffer): C2paContent {
-  const end = bytes.indexOf(0);
-  return { purpose: bytes.toString('latin1', 0, Math.max(end, 0)), content: Buffer.from(bytes.subarray(end + 1)) };
+  const start = C2PA_HEAD_BYTES - C2PA_ID_BYTES;
+  const end = bytes.indexOf(0, start);
+  const isKnown = end !== -1 && bytes.readUInt32BE() === 0;
+  return {
+    purpose: isKnown ? bytes.toString('latin1', start, end) : '',
+    content: Buffer.from(bytes.subarray(end + 1)),
+  };
 }
 
 /**

@@ -3,7 +3,7 @@ import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
 import { playlistsIn } from '../find-publication.ts';
 import { type MediaPart, partKey, type Rendition } from '../media-part.ts';
-import { matchingPaths } from '../path-patterns.ts';
+import { ENTRIES_FIELD, matchingPaths } from '../path-patterns.ts';
 import { isHidden } from '../playlists/file-names.ts';
 import { FolderIndex } from '../playlists/folder-index.ts';
 import { referencesOf } from '../playlists/hls-playlist.ts';
@@ -219,7 +219,7 @@ function chosenEntries<Some extends Pick<Entry, 'path' | 'reaches'>>(
 ): Some[] {
   if (globs === null) return entries;
   const paths = entries.map(({ path }) => path);
-  const matching = new Set(globs.flatMap((glob) => [...matchingPaths(paths, glob, 'params.entries')]));
+  const matching = new Set(globs.flatMap((glob) => [...matchingPaths(paths, glob, ENTRIES_FIELD)]));
   const chosen = new Set(entries.filter(({ path }) => matching.has(path)));
   for (const { reaches } of chosen) {
     const further = leadsTo(reaches);

@@ -157,11 +157,13 @@ export class PartsVerification {
         digest,
         times: moov === undefined ? new Map() : initTimesIn(moov),
         sampleSizes: moov === undefined ? new Map() : readable(() => defaultSizesOf(moov), new Map()),
-        hasStraySamples: !areAllKept || straySamplesOfInit(boxes) !== null,
+        hasStraySamples: !areAllKept || readable(() => straySamplesOfInit(boxes) !== null, true),
       };
-      const box = c2pa.find(({ purpose }) => purpose === 'manifest');
+      // A box of C2PA without a readable manifest is no proof that there was none.
+      const box = c2pa.find(({ purpose }) => purpose === 'manifest') ?? c2pa[0];
       if (box === undefined) return { ...common, hasStore: false, manifest: null };
-      const isDisturbed = c2pa.length > 1 || merkleOffsetIn(box.content) > source.sizeBytes;
+      const isDisturbed =
+        c2pa.length > 1 || box.purpose !== 'manifest' || merkleOffsetIn(box.content) > source.sizeBytes;
       const manifest = this.#manifestOf(wholeBoxOf(box.content.subarray(STORE_OFFSET)), isDisturbed);
       if (manifest === null || manifest.binding === null) return { ...common, hasStore: true, manifest };
       const bound = await hashPart(source, init.range, { ...manifest.binding, c2paBoxMaxBytes: 0 }, this.#signal);
