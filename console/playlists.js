@@ -55,12 +55,8 @@ export async function readPlaylists({ parser, take, lose }, address, signal) {
       kind: level.height || level.videoCodec ? 'video' : 'audio',
       name: videoName(level, index),
     })),
-    ...AUDIO.map((/** @type {any} */ track) => ({ url: track.url, kind: 'audio', name: trackName('Audio', track) })),
-    ...SUBTITLES.map((/** @type {any} */ track) => ({
-      url: track.url,
-      kind: 'text',
-      name: trackName('Subtitles', track),
-    })),
+    ...tracksOf('audio', 'Audio', AUDIO),
+    ...tracksOf('text', 'Subtitles', SUBTITLES),
   ];
   const unique = [...new Map(listed.filter(({ url }) => url).map((entry) => [entry.url, entry])).values()];
   const read = await Promise.allSettled(unique.map(async (entry) => renditionOf(parser, await load(entry.url), entry)));
@@ -177,20 +173,34 @@ function videoName({ height, bitrate, name }, index) {
 }
 
 /** @param {number} bitrate */
-function rateText(bitrate) {
+export function rateText(bitrate) {
   return bitrate < 1_000_000 ? `${Math.round(bitrate / 1000)} kbit/s` : `${(bitrate / 1_000_000).toFixed(1)} Mbit/s`;
 }
 
-/** @param {string} kind @param {any} track */
-function trackName(kind, { name = '', lang = '' }) {
-  return `${kind} ${languageName(lang) || name}`;
+/** @param {string} kind @param {string} word @param {any[]} tracks */
+function tracksOf(kind, word, tracks) {
+  const names = trackNames(tracks);
+  return tracks.map(({ url }, index) => ({ url, kind, name: `${word} ${names[index]}` }));
+}
+
+/**
+ * Returns the names of tracks: their languages, with the names in the playlist where tracks of a language have several.
+ * @param {{ name?: string, lang?: string }[]} tracks
+ */
+export function trackNames(tracks) {
+  const ofLanguage = Map.groupBy(tracks, ({ lang = '' }) => languageName(lang));
+  return tracks.map(({ name = '', lang = '' }) => {
+    const language = languageName(lang);
+    const isOnly = ofLanguage.get(language)?.every((other) => (other.name ?? '') === name);
+    return language === '' || isOnly || name === language ? language || name : `${language} (${name})`;
+  });
 }
 
 /**
  * Returns a language by its English name.
  * @param {string} code
  */
-export function languageName(code) {
+function languageName(code) {
   if (code === '' || code === 'und') return '';
   try {
     return new Intl.DisplayNames('en', { type: 'language' }).of(code) ?? code;
