@@ -21,13 +21,15 @@
 const KEY_TAG = /^#EXT-X-(?:SESSION-)?KEY:/;
 /** Texts in quotes that may be addresses: those of attributes for addresses, and names of files. The service tries all texts in quotes. */
 const ADDRESS = /[:,]\s*[A-Z0-9-]*(?:UR[IL]|ASSET-LIST)="([^"]*)"|"([^",:]+\.\w+)"/g;
+/** The tags that lead to playlists of key frames and of pictures, which do not play: they are compared. */
+const BESIDE = /^#EXT-X-(?:I-FRAME|IMAGE)-STREAM-INF:.*[:,]\s*URI="([^"]*)"/gm;
 /** A variable that a playlist defines, and the attributes that do it. */
 const VARIABLE = /\{\$([\w-]+)\}/g;
 const DEFINITION = /^#EXT-X-DEFINE(?=.*[:,]NAME="([^"]*)")(?=.*[:,]VALUE="([^"]*)")/;
 
 /**
  * Reads the playlists of a publication, all renditions of video, audio and subtitles, and of the last those in fragments. Throws an
- * Error where the main one cannot be read; `problem` says why another cannot, whose rendition is left out.
+ * Error where the main one cannot be read; `problem` says why another cannot, whose rendition is left out. Playlists of key frames and of pictures are loaded, too.
  * @param {{ parser: any, take: (asked: string, answered: string, bytes: ArrayBuffer) => string, lose: (asked: string) => void }} reader the
  * parser of the player's library; `take` gets every playlist that a player loads, and returns its text; `lose` gets those that are not there
  * @param {string} address of the main playlist
@@ -59,7 +61,11 @@ export async function readPlaylists({ parser, take, lose }, address, signal) {
     ...tracksOf('text', 'Subtitles', SUBTITLES),
   ];
   const unique = [...new Map(listed.filter(({ url }) => url).map((entry) => [entry.url, entry])).values()];
-  const read = await Promise.allSettled(unique.map(async (entry) => renditionOf(parser, await load(entry.url), entry)));
+  const beside = Array.from(text.matchAll(BESIDE), ([, uri = '']) => URL.parse(uri, base)?.href ?? base);
+  const [read] = await Promise.all([
+    Promise.allSettled(unique.map(async (entry) => renditionOf(parser, await load(entry.url), entry))),
+    Promise.allSettled([...new Set(beside)].map(load)),
+  ]);
   const renditions = read.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
   const problems = read.flatMap((each) => (each.status === 'rejected' ? [each.reason.message] : []));
   return {

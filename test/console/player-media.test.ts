@@ -81,6 +81,32 @@ test('the player compares playlists with a manifest that comes once it plays, an
   await say(page, 'From 00:00:00 on, this is not what was signed: fragment 0 of Video 360p');
 });
 
+test('the player compares playlists of key frames and of pictures, and the pictures', async () => {
+  const main = SUBTITLED['master.m3u8'];
+  const infos = ['I-FRAME-STREAM-INF:BANDWIDTH=1000,URI="keys.m3u8"', 'IMAGE-STREAM-INF:BANDWIDTH=10,URI="tiles.m3u8"'];
+  const tiles = '#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:6\n#EXT-X-IMAGES-ONLY\n#EXTINF:6,\n';
+  const keys = sample('media_0.m3u8').toString().replace('#EXT-X-MAP', '#EXT-X-I-FRAMES-ONLY\n#EXT-X-MAP');
+  const { job_id: job, output } = await pages.signPublication('beside', {
+    ...SUBTITLED,
+    'master.m3u8': `${main}${infos.map((info) => `#EXT-X-${info}\n`).join('')}`,
+    'tiles.m3u8': `${tiles}tile.jpg\n#EXT-X-ENDLIST\n`,
+    'tile.jpg': 'a picture',
+    'keys.m3u8': keys,
+  });
+  {
+    await using page = await pages.open(addressOf(job));
+    await card(page).getByText('Unchanged: media, playlists, text and pictures are as they were signed.').waitFor();
+  }
+  await writeFile(join(output, 'tile.jpg'), 'an other');
+  {
+    await using page = await pages.open(addressOf(job));
+    await say(page, 'Not as signed: files that "tiles.m3u8" names were changed.');
+  }
+  await writeFile(join(output, 'keys.m3u8'), keys.replace('#EXTINF', '#EXT-X-GAP\n#EXTINF'));
+  await using page = await pages.open(addressOf(job));
+  await say(page, 'Not as signed: "keys.m3u8" was changed. Further differences: 1.');
+});
+
 /** Returns media as another signer signs them, who has no word for playlists. */
 async function leadOfOthers(): Promise<Record<string, Uint8Array>> {
   const names = [0, 1].flatMap((track) => [`init-${track}.mp4`, `fragment-${track}-1.m4s`]);
