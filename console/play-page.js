@@ -204,7 +204,7 @@ function readingAt({ renditions, presentation }, time) {
 /** @param {{ player: PublicationPlayer, time: number }} props */
 function OnScreen({ player, time }) {
   const fragment = readingAt(player, time);
-  const reading = fragment && player.presentation.judge(fragment);
+  const reading = fragment && player.presentation.judge(fragment, firstFailure(player) !== undefined);
   if (reading === undefined) return html`<p class="muted on-screen">Nothing of what is on screen is verified yet.</p>`;
   return html`<p class="on-screen">On screen now: <${StateMark} state=${reading.verification.state} /></p>`;
 }
@@ -222,5 +222,6 @@ function OnScreenProvenance({ player, time }) {
     ({ raw, verification: { state } }) => raw !== null && state === current?.verification.state,
   );
   const reading = (current && player.presentation.isFailure(current) ? current : detailed) ?? current ?? known[0];
-  return reading ? html`<${Provenance} reading=${player.presentation.judge(reading)} />` : null;
+  const isPart = firstFailure(player) !== undefined;
+  return reading ? html`<${Provenance} reading=${player.presentation.judge(reading, isPart)} />` : null;
 }

@@ -21,13 +21,15 @@
 const KEY_TAG = /^#EXT-X-(?:SESSION-)?KEY:/;
 /** Texts in quotes that may be addresses: those of attributes for addresses, and names of files. The service tries all texts in quotes. */
 const ADDRESS = /[:,]\s*[A-Z0-9-]*(?:UR[IL]|ASSET-LIST)="([^"]*)"|"([^",:]+\.\w+)"/g;
+/** The tags that lead to playlists of key frames and of pictures, which do not play: they are compared. */
+const BESIDE = /^#EXT-X-(?:I-FRAME|IMAGE)-STREAM-INF:.*[:,]\s*URI="([^"]*)"/gm;
 /** A variable that a playlist defines, and the attributes that do it. */
 const VARIABLE = /\{\$([\w-]+)\}/g;
 const DEFINITION = /^#EXT-X-DEFINE(?=.*[:,]NAME="([^"]*)")(?=.*[:,]VALUE="([^"]*)")/;
 
 /**
  * Reads the playlists of a publication, all renditions of video, audio and subtitles, and of the last those in fragments. Throws an
- * Error where the main one cannot be read; `problem` says why another cannot, whose rendition is left out.
+ * Error where the main one cannot be read; `problem` says why another cannot, whose rendition is left out. Playlists of key frames and of pictures are loaded, too.
  * @param {{ parser: any, take: (asked: string, answered: string, bytes: ArrayBuffer) => string, lose: (asked: string) => void }} reader the
  * parser of the player's library; `take` gets every playlist that a player loads, and returns its text; `lose` gets those that are not there
  * @param {string} address of the main playlist
@@ -55,15 +57,15 @@ export async function readPlaylists({ parser, take, lose }, address, signal) {
       kind: level.height || level.videoCodec ? 'video' : 'audio',
       name: videoName(level, index),
     })),
-    ...AUDIO.map((/** @type {any} */ track) => ({ url: track.url, kind: 'audio', name: trackName('Audio', track) })),
-    ...SUBTITLES.map((/** @type {any} */ track) => ({
-      url: track.url,
-      kind: 'text',
-      name: trackName('Subtitles', track),
-    })),
+    ...tracksOf('audio', 'Audio', AUDIO),
+    ...tracksOf('text', 'Subtitles', SUBTITLES),
   ];
   const unique = [...new Map(listed.filter(({ url }) => url).map((entry) => [entry.url, entry])).values()];
-  const read = await Promise.allSettled(unique.map(async (entry) => renditionOf(parser, await load(entry.url), entry)));
+  const beside = Array.from(text.matchAll(BESIDE), ([, uri = '']) => URL.parse(uri, base)?.href ?? base);
+  const [read] = await Promise.all([
+    Promise.allSettled(unique.map(async (entry) => renditionOf(parser, await load(entry.url), entry))),
+    Promise.allSettled([...new Set(beside)].map(load)),
+  ]);
   const renditions = read.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
   const problems = read.flatMap((each) => (each.status === 'rejected' ? [each.reason.message] : []));
   return {
@@ -177,20 +179,34 @@ function videoName({ height, bitrate, name }, index) {
 }
 
 /** @param {number} bitrate */
-function rateText(bitrate) {
+export function rateText(bitrate) {
   return bitrate < 1_000_000 ? `${Math.round(bitrate / 1000)} kbit/s` : `${(bitrate / 1_000_000).toFixed(1)} Mbit/s`;
 }
 
-/** @param {string} kind @param {any} track */
-function trackName(kind, { name = '', lang = '' }) {
-  return `${kind} ${languageName(lang) || name}`;
+/** @param {string} kind @param {string} word @param {any[]} tracks */
+function tracksOf(kind, word, tracks) {
+  const names = trackNames(tracks);
+  return tracks.map(({ url }, index) => ({ url, kind, name: `${word} ${names[index]}` }));
+}
+
+/**
+ * Returns the names of tracks: their languages, with the names in the playlist where tracks of a language have several.
+ * @param {{ name?: string, lang?: string }[]} tracks
+ */
+export function trackNames(tracks) {
+  const ofLanguage = Map.groupBy(tracks, ({ lang = '' }) => languageName(lang));
+  return tracks.map(({ name = '', lang = '' }) => {
+    const language = languageName(lang);
+    const isOnly = ofLanguage.get(language)?.every((other) => (other.name ?? '') === name);
+    return language === '' || isOnly || name === language ? language || name : `${language} (${name})`;
+  });
 }
 
 /**
  * Returns a language by its English name.
  * @param {string} code
  */
-export function languageName(code) {
+function languageName(code) {
   if (code === '' || code === 'und') return '';
   try {
     return new Intl.DisplayNames('en', { type: 'language' }).of(code) ?? code;

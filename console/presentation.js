@@ -7,7 +7,16 @@ import { isIntact } from './reader.js';
 import { comparePresentation } from './shared/compare-presentation.js';
 import { isPresented } from './shared/presentation.js';
 import { summarize, summarizeDeviations } from './shared/summarize.js';
-import { countsIn, pathBelow, presentationIn, rootOf, textsOf } from './signed-presentation.js';
+import {
+  CANNOT_SAY,
+  countsIn,
+  LOADED,
+  PART,
+  pathBelow,
+  presentationIn,
+  rootOf,
+  textsOf,
+} from './signed-presentation.js';
 
 /**
  * @typedef {import('./c2pa-boxes.js').Bound} Bound
@@ -152,6 +161,14 @@ export class PresentationWatch {
   }
 
   /**
+   * Returns true for a fragment that a manifest was found to bind, whatever lies at its address later.
+   * @param {Fragment} fragment
+   */
+  binds({ part }) {
+    return this.#fragments.has(part.url);
+  }
+
+  /**
    * Compares what was loaded with the presentation of a manifest.
    * @param {any} report of the official reader, on a fragment under a manifest that verifies
    * @param {Blob} init of that fragment
@@ -194,9 +211,10 @@ export class PresentationWatch {
   /**
    * Returns the verdict on an intact fragment with what is known of the playlists, in the words of the API.
    * @param {Reading} reading
+   * @param {boolean} isPart true where other fragments are not intact
    * @returns {Reading}
    */
-  judge(reading) {
+  judge(reading, isPart) {
     const { verification } = reading;
     if (!isIntact(reading)) return reading;
     const publication = this.#publication;
@@ -204,7 +222,9 @@ export class PresentationWatch {
       return { ...reading, verification: { ...verification, state: 'invalid', summary: this.summary } };
     }
     const summary =
-      publication === null ? summarize(verification, LOADED) : summarize({ ...verification, publication });
+      publication === null || isPart
+        ? summarize(verification, isPart ? PART : LOADED)
+        : summarize({ ...verification, publication });
     return { ...reading, verification: { ...verification, summary } };
   }
 
@@ -240,12 +260,12 @@ export class PresentationWatch {
   async #readInits(fragments) {
     const withInits = fragments.flatMap(({ init, part }) => (init === null ? [] : [{ init, part }]));
     for (const [url, own] of Map.groupBy(withInits, ({ init }) => init.url)) {
-      const init = await this.#fetch({ url, start: own[0]?.init.start ?? null, end: own[0]?.init.end ?? null });
-      if (init !== null && (await storeIn(init)) === null) this.#unsigned.add(url);
+      const init = own[0] && (await fetchIfThere(own[0].init, this.#closed));
+      if (init && (await storeIn(init)) === null) this.#unsigned.add(url);
       for (const { part } of own.slice(0, MAX_TRIED_FRAGMENTS)) {
-        const head = await this.#fetch(headOf(part));
+        const head = await fetchIfThere(headOf(part), this.#closed);
         const bound = init && head && (await boundIn(init, head));
-        if (bound === null) continue;
+        if (!bound) continue;
         const { location: _, ...map } = bound;
         this.#takeInit(url, map);
         for (const each of own) this.#fragments.set(each.part.url, null);
@@ -301,7 +321,7 @@ export class PresentationWatch {
       this.#signed.uris.map(async ({ uri }) => {
         const root = this.#root || new URL('.', this.#entry).href;
         const { href: url } = new URL(uri.split('/').map(encodeURIComponent).join('/'), root);
-        return (await this.#fetch({ url, start: 0, end: 1 })) === null ? [] : [uri];
+        return (await fetchIfThere({ url, start: 0, end: 1 }, this.#closed)) === null ? [] : [uri];
       }),
     );
     return (await this.#there).flat();
@@ -373,11 +393,6 @@ export class PresentationWatch {
     return { uniqueId, localId, count: this.#counts.get(`${uniqueId}/${localId}`) ?? 0 };
   }
 
-  /** @param {Part} part */
-  #fetch(part) {
-    return fetchIfThere(part, this.#closed);
-  }
-
   /**
    * Returns a path below the root; the address itself for one elsewhere.
    * @param {string} url
@@ -389,11 +404,3 @@ export class PresentationWatch {
 
 /** @type {Difference} */
 const UNREADABLE = { part: 'playlist', kind: 'unreadable', playlist: null };
-
-/** What is said of intact fragments while it is not known that they play as they were signed. */
-const LOADED =
-  'Every fragment that was loaded is as it was signed. The playlists were not compared: the choice and order of fragments, names, languages and text are not covered';
-
-/** Ends a notice about playlists that cannot be compared. */
-const CANNOT_SAY =
-  'cannot say whether all that was signed plays, once and in order. Inspect has the service verify that.';

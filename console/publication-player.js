@@ -1,9 +1,10 @@
 import { signal } from '@preact/signals';
 import { addressOf } from './api.js';
 import { boundIn } from './c2pa-boxes.js';
+import { findManifest } from './find-manifest.js';
 import { MISPLACED, verifyOrder } from './fragment-order.js';
-import { fetchIfThere, fragmentOf, keyOf, languageName, partOf, readPlaylists } from './playlists.js';
-import { MAX_TRIED_FRAGMENTS, PresentationWatch } from './presentation.js';
+import { fetchIfThere, fragmentOf, keyOf, partOf, rateText, readPlaylists, trackNames } from './playlists.js';
+import { PresentationWatch } from './presentation.js';
 import { failed, isIntact, readFragment } from './reader.js';
 
 /**
@@ -17,9 +18,19 @@ import { failed, isIntact, readFragment } from './reader.js';
 /** Readings of failures that are kept whole; later ones lack the raw report. */
 const MAX_DETAILED_FAILURES = 20;
 
+/** @type {Choices} */
+const NONE = { choices: [], chosen: -1 };
+
+const UNDECODABLE =
+  'This browser cannot decode the codec of this publication, so nothing plays. It is verified all the same.';
+const ENCRYPTED =
+  'This publication is encrypted, and the page has no keys, so nothing plays. It is verified all the same.';
+
 const WITHOUT = { codes: [], manifests: [] };
 /** The reading of a segment without an init segment. @type {Reading} */
 const UNSIGNED = { verification: { state: 'none', summary: 'No provenance information.', ...WITHOUT }, raw: null };
+/** The reading of media without a manifest in place of signed ones. */
+const REPLACED = failed(UNSIGNED, MISPLACED, 'Nobody signed what plays in its place.');
 /** The reading of a fragment that is not there. */
 const MISSING = failed(UNSIGNED, MISPLACED, 'It is not there.');
 
@@ -32,9 +43,9 @@ export class PublicationPlayer {
   /** True where playback can be tried again. */
   canRetry = signal(false);
   /** Resolutions to choose from; -1 is the player's own choice. @type {import('@preact/signals').Signal<Choices>} */
-  levels = signal({ choices: [], chosen: -1 });
+  levels = signal(NONE);
   /** Languages to choose from. @type {import('@preact/signals').Signal<Choices>} */
-  languages = signal({ choices: [], chosen: -1 });
+  languages = signal(NONE);
   /** Fragments that are still to be verified by `verifyAll`; -1 while it does not run. */
   left = signal(-1);
   #video;
@@ -46,6 +57,10 @@ export class PublicationPlayer {
   /** Init segments that were read in detail. @type {Set<string>} */
   #known = new Set();
   #failures = 0;
+  /** True where no manifest was found before playback. */
+  #lacksManifest = false;
+  /** True where samples are encrypted. */
+  #isEncrypted = false;
   #closed = new AbortController();
   presentation;
 
@@ -126,9 +141,10 @@ export class PublicationPlayer {
       this.levels.value = { choices: levels.map(levelChoice), chosen: -1 };
     });
     on(Events.AUDIO_TRACKS_UPDATED, ({ audioTracks }) => {
-      const choices = audioTracks.map((/** @type {any} */ { id, lang, name }) => ({
+      const names = trackNames(audioTracks);
+      const choices = audioTracks.map((/** @type {any} */ { id }, /** @type {number} */ index) => ({
         id,
-        name: languageName(lang) || name,
+        name: names[index],
       }));
       this.languages.value = { choices, chosen: this.#hls.audioTrack };
     });
@@ -178,6 +194,12 @@ export class PublicationPlayer {
     const isFirst = !this.#known.has(initKey);
     this.#known.add(initKey);
     let reading = await this.#read(init, blob, isFirst);
+    if (reading.verification.state === 'none' && this.presentation.binds(fragment)) reading = REPLACED;
+    if (this.#lacksManifest && isIntact(reading)) {
+      this.#lacksManifest = false;
+      const { raw } = await this.#read(init, blob, true);
+      await this.presentation.start(JSON.parse((await raw?.text()) ?? '{}'), init, this.renditions.value);
+    }
     const bound = isIntact(reading) ? await boundIn(init, blob) : null;
     if (bound !== null) await this.presentation.loadBound(fragment, bound);
     if (!isIntact(reading)) {
@@ -204,20 +226,12 @@ export class PublicationPlayer {
     });
   }
 
-  /** Compares the playlists with the manifest of the first rendition that has one that verifies, whatever its fragments do. */
   async #startPresentation() {
-    const { signal: closed } = this.#closed;
-    let isSigned = false;
-    for (const { fragments } of this.renditions.value) {
-      const first = await firstLoaded(fragments, closed);
-      if (first === null) continue;
-      const reading = await this.#read(first.init, first.blob, true);
-      if (hasValidManifest(reading)) {
-        const report = JSON.parse((await reading.raw?.text()) ?? '{}');
-        return await this.presentation.start(report, first.init, this.renditions.value);
-      }
-      isSigned ||= reading.verification.state !== 'none';
-    }
+    const renditions = this.renditions.value;
+    const read = (/** @type {Blob} */ init, /** @type {Blob} */ blob) => this.#read(init, blob, true);
+    const { first, isSigned } = await findManifest(renditions, read, this.#closed.signal);
+    if (first !== null) return await this.presentation.start(first.report, first.init, renditions);
+    this.#lacksManifest = true;
     if (isSigned) this.presentation.fail();
   }
 
@@ -264,10 +278,14 @@ export class PublicationPlayer {
   }
 
   /**
-   * Says why nothing plays, and verifies the first fragment of every rendition all the same.
+   * Ends playback, says why, and verifies the first fragment of every rendition all the same.
    * @param {string} problem
    */
   async #onlyVerify(problem) {
+    this.#hls?.destroy();
+    this.#hls = undefined;
+    this.levels.value = NONE;
+    this.languages.value = NONE;
     this.#stop(problem, false);
     const first = this.renditions.value.flatMap(({ fragments }) => fragments.slice(0, 1));
     await this.#verifyEach(first.filter(({ reading }) => reading === null));
@@ -289,42 +307,15 @@ export class PublicationPlayer {
     const isMissing = details === 'fragLoadError' && response?.code === 404 && frag.sn !== 'initSegment';
     for (const fragment of (isMissing && this.#byPart.get(keyOf(partOf(frag)))) || [])
       this.#show(fragment, MISSING, {});
-    if (/codec/i.test(details) || (fatal && type === 'mediaError')) {
-      this.#hls?.destroy();
-      this.#hls = undefined;
-      void this.#onlyVerify(
-        'This browser cannot decode the codec of this publication, so nothing plays. It is verified all the same.',
-      );
+    this.#isEncrypted ||= type === 'keySystemError' || /^SAMPLE-AES/.test(frag?.decryptdata?.method ?? '');
+    if (/codec/i.test(details) || (fatal && (type === 'mediaError' || this.#isEncrypted))) {
+      void this.#onlyVerify(this.#isEncrypted ? ENCRYPTED : UNDECODABLE);
     } else if (fatal && type === 'networkError') {
       this.#stop('Playback stopped: a part of the publication cannot be loaded.', true);
     } else if (fatal) {
       this.#stop(`Playback stopped: ${details}.`, true);
     }
   }
-}
-
-/**
- * Loads the first fragment that is there, with its init segment; null where the first few are not.
- * @param {readonly Fragment[]} fragments
- * @param {AbortSignal} signal
- */
-async function firstLoaded(fragments, signal) {
-  for (const { init: own, part } of fragments.slice(0, MAX_TRIED_FRAGMENTS)) {
-    if (own === null) continue;
-    const [init, blob] = [await fetchIfThere(own, signal), await fetchIfThere(part, signal)];
-    if (init !== null && blob !== null) return { init, blob };
-  }
-  return null;
-}
-
-/**
- * Returns true where a manifest verifies, whether a fragment is the one that it binds or not.
- * @param {Reading} reading
- */
-function hasValidManifest({ verification: { state, codes } }) {
-  const failures = codes.filter(({ kind, ingredient }) => kind === 'failure' && ingredient !== true);
-  const isOfMedia = ({ code = '' }) => code.startsWith('assertion.bmffHash.') || code === 'signingCredential.untrusted';
-  return state !== 'none' && failures.every(isOfMedia) && codes.some(({ code }) => code === 'claimSignature.validated');
 }
 
 /**
@@ -350,7 +341,13 @@ function watchedLoader({ DefaultConfig }, presentation) {
   };
 }
 
-/** @param {any} level @param {number} id */
-function levelChoice({ height, bitrate }, id) {
-  return { id, name: height ? `${height}p` : `${Math.round(bitrate / 1000)} kbit/s` };
+/**
+ * Returns what a level is chosen by: its height, with its rate where several have that height.
+ * @param {any} level
+ * @param {number} id
+ * @param {any[]} levels
+ */
+function levelChoice({ height, bitrate }, id, levels) {
+  const isOnly = levels.every((other, index) => other.height !== height || index === id);
+  return { id, name: [...(height ? [`${height}p`] : []), ...(height && isOnly ? [] : [rateText(bitrate)])].join(', ') };
 }

@@ -2,6 +2,17 @@ import { PRESENTATION_ALGORITHM, PRESENTATION_LABEL, PRESENTATION_VERSION } from
 
 /** @typedef {{ uris: { uri: string, size: number, hash: string }[] } | { count: number, hash: string }} Presentation */
 
+/** What is said of intact fragments while it is not known that they play as they were signed. */
+export const LOADED =
+  'Every fragment that was loaded is as it was signed. The playlists were not compared: the choice and order of fragments, names, languages and text are not covered';
+
+/** What is said of an intact fragment where others are not. */
+export const PART = 'This part is as it was signed, and others are not';
+
+/** Ends a notice about playlists that cannot be compared. */
+export const CANNOT_SAY =
+  'cannot say whether all that was signed plays, once and in order. Inspect has the service verify that.';
+
 /**
  * Returns the presentation of a report's active manifest; null where it states none, or why it cannot be compared with.
  * @param {any} report

@@ -43,7 +43,7 @@ export function Timeline({ rendition: { name, fragments }, changedAt, time, seek
     chosen.value = -1;
   };
   return html`<figure class="timeline">
-    <figcaption><strong>${name}</strong>: ${summary}${failed.length > 0 && html`, <strong class="bad">${failed.length} not intact</strong>`}${unsigned.length > 0 && `, ${unsigned.length} without provenance`}${changedAt !== null && html`, <strong class="bad">its playlist is not the signed one${changedAt > 0 && `, since ${clockText(changedAt)}`}</strong>`}</figcaption>
+    <figcaption><strong>${name}</strong>: ${summary}${failed.length > 0 && html`, <strong class="bad">${failed.length} not intact</strong>`}${unsigned.length > 0 && `, ${unsigned.length} without provenance`}${changedAt !== null && html`, <strong class="bad">its playlist, or a file that it names, is not the signed one${changedAt > 0 && `, since ${clockText(changedAt)}`}</strong>`}</figcaption>
     <div role="slider" tabindex="0" aria-label="Fragments of ${name}" aria-valuemin="0" aria-valuemax=${Math.max(0, fragments.length - 1)} aria-valuenow=${current?.index ?? 0} aria-valuetext=${current ? textOf(current) : 'No fragments'}
       onPointerMove=${point} onPointerLeave=${leave} onBlur=${leave} onKeyDown=${press} onClick=${() => current && seek(current.start)}>
       <svg viewBox="0 0 1000 24" preserveAspectRatio="none" aria-hidden="true">
