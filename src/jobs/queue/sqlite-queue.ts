@@ -133,17 +133,14 @@ class SqliteQueue implements JobQueue {
     await this.#putBack(request);
     while (this.#mustFetch(request) && this.#fetching !== null) await this.#fetching;
     const mustFetch = this.#mustFetch(request);
-    if (mustFetch) {
-      const started = await this.#fetch(request, this.#readyCount(request) === 0 ? request.count : 0);
-      if (started.length > 0) return { inputs: started, finishedJobs: [] };
-    }
+    if (mustFetch) await this.#fetch(request);
     const inputs = this.#take(request);
     // Their attempt numbers are on the disk. If the start is not, an exit of the service is not counted.
     if (inputs.length > 0) this.#batched.startInputs(inputs).catch(() => undefined);
     // The others are leased by the next call, so that these do not wait for the disk.
     if (inputs.length < request.count && !mustFetch) this.#events.push({ type: 'work' });
     if (this.#hasMore && this.#fetching === null && this.#readyCount(request) <= MIN_LEASED_AHEAD) {
-      this.#fetch(request, 0).then(
+      this.#fetch(request).then(
         () => this.#events.push({ type: 'work' }),
         // The next lease reports that the database cannot be used.
         () => undefined,
@@ -222,9 +219,9 @@ class SqliteQueue implements JobQueue {
     return maySort || this.#readyCount(request) === 0;
   }
 
-  /** Leases inputs ahead, and `startCount` that start at once, which it returns. */
-  #fetch(filter: LeaseFilter, startCount: number): Promise<readonly LeasedInput[]> {
-    const fetched = this.#fetchNow(filter, startCount);
+  /** Leases inputs ahead: at least as many as are asked for, where none is ready. */
+  #fetch(request: LeaseRequest): Promise<void> {
+    const fetched = this.#fetchNow(request);
     const fetching = fetched
       .catch(() => undefined)
       .then(() => {
@@ -234,17 +231,16 @@ class SqliteQueue implements JobQueue {
     return fetched;
   }
 
-  async #fetchNow(filter: LeaseFilter, startCount: number) {
+  async #fetchNow(request: LeaseRequest): Promise<void> {
+    const { count: requested, ...filter } = request;
     this.#sortedFor = [filter, ...this.#sortedFor].slice(0, MAX_SORTED_FILTERS);
-    const count = Math.min(LEASE_AHEAD, MAX_LEASED_AHEAD - this.#ahead.length);
-    const lowCount = LEASE_AHEAD_LOW - this.#aheadLow.length;
-    const startPriorities = startCount > 0 ? this.#turns.next() : ANY_PRIORITIES;
+    const needed = this.#readyCount(request) === 0 ? requested : 0;
+    const count = Math.max(needed, Math.min(LEASE_AHEAD, MAX_LEASED_AHEAD - this.#ahead.length));
     const parts: readonly LeasePart[] = [
-      { count: startCount, status: 'running', maxPriorities: startPriorities },
-      { count, status: 'reserved', maxPriorities: ANY_PRIORITIES },
-      { count: lowCount, status: 'reserved', maxPriorities: this.#turns.low },
+      { count, maxPriorities: ANY_PRIORITIES },
+      { count: LEASE_AHEAD_LOW - this.#aheadLow.length, maxPriorities: this.#turns.low },
     ];
-    const [started = [], next = [], low = []] = await this.#store.leaseInputs(parts, filter).catch((error) => {
+    const [next = [], low = []] = await this.#store.leaseInputs(parts, filter).catch((error) => {
       this.#sortedFor = [];
       throw error;
     });
@@ -253,7 +249,6 @@ class SqliteQueue implements JobQueue {
     this.#ahead.push(...next);
     this.#ahead.sort(compareInputs);
     this.#aheadLow.push(...low);
-    return started;
   }
 
   /** Takes inputs that are leased ahead. */

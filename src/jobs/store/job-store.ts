@@ -86,7 +86,7 @@ export interface JobStore {
   pruneJobs(finishedBefore: Date): Promise<number>;
 
   /**
-   * Leases queued inputs in the order of their priorities; fewer when fewer are queued. Each part has its bounds on
+   * Reserves queued inputs in the order of their priorities; fewer when fewer are queued. Each part has its bounds on
    * priorities: it takes inputs within the first one, then within the next one while it needs more.
    */
   leaseInputs(parts: readonly LeasePart[], filter: LeaseFilter): Promise<readonly (readonly LeasedInput[])[]>;
@@ -270,10 +270,9 @@ export interface Cancellation {
 /** The numbers of queued inputs of each caller; null stands for jobs without one. */
 export type QueuedCounts = ReadonlyMap<string | null, number>;
 
-/** The inputs of a lease that are recorded alike. */
+/** Inputs that are leased within the same bounds. */
 export interface LeasePart {
   readonly count: number;
-  readonly status: 'running' | 'reserved';
   /** Upper bounds of priorities, the preferred one first; the last one bounds nothing. */
   readonly maxPriorities: readonly number[];
 }

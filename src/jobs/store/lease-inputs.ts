@@ -19,12 +19,12 @@ export async function leaseInputs(
 ): Promise<readonly (readonly LeasedInput[])[]> {
   const all: LeasedInput[][] = [];
   let isExhausted = false;
-  for (const { count, status, maxPriorities } of parts) {
+  for (const { count, maxPriorities } of parts) {
     const leased: LeasedInput[] = [];
     for (const maxPriority of maxPriorities) {
       if (isExhausted || leased.length >= count) break;
       const next = await nextQueued(db, count - leased.length, maxPriority, filter);
-      leased.push(...(await leaseAndStart(db, next, status)));
+      leased.push(...(await leaseQueued(db, next, 'reserved')).leased);
     }
     // The last bound is none.
     isExhausted ||= leased.length < count;
@@ -68,16 +68,6 @@ async function nextQueued(
       .limit(count)
       .execute()
   );
-}
-
-async function leaseAndStart(
-  db: Database,
-  inputs: readonly InputId[],
-  status: LeasePart['status'],
-): Promise<readonly LeasedInput[]> {
-  const { leased, starts } = await leaseQueued(db, inputs, status);
-  if (status === 'running') await updateJobs(db, starts);
-  return leased;
 }
 
 /** Implements `JobStore.startInputs`. */
@@ -132,7 +122,9 @@ export async function takeOverInput(
   const isFinished = recovered?.queuedCount === 0 && recovered.late.length === 0;
   if (isFinished) return { lease: null, finishedJobs: recovered.finishedJobs };
   // Also when nothing was lost: its node may have queued it again meanwhile, and this is its only job message.
-  const [lease = null] = await leaseAndStart(db, [input], 'running');
+  const { leased, starts } = await leaseQueued(db, [input], 'running');
+  await updateJobs(db, starts);
+  const [lease = null] = leased;
   return { lease, finishedJobs: lease === null ? await finishCancelled(db, input) : [] };
 }
 
@@ -154,7 +146,7 @@ const INPUT_COLUMNS = { job_id: 'text', input_index: 'integer' } as const;
 export async function leaseQueued(
   db: Database,
   inputs: readonly InputId[],
-  status: LeasePart['status'],
+  status: 'running' | 'reserved',
 ): Promise<{ readonly leased: readonly LeasedInput[]; readonly starts: readonly JobChange[] }> {
   if (inputs.length === 0) return { leased: [], starts: [] };
   const rows = inputs.map(({ jobId, inputIndex }) => ({ job_id: jobId, input_index: inputIndex }));

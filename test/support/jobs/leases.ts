@@ -22,15 +22,16 @@ export const ALL_JOBS: LeaseFilter = {
   overdueBefore: new Date(0).toISOString(),
 };
 
-/** Leases the next inputs of a job. */
+/** Leases the next inputs of a job, and starts them unless they are to be reserved. */
 export async function leased(
   store: JobStore,
   jobId: string,
   count = 1,
   status: 'running' | 'reserved' = 'running',
 ): Promise<readonly LeasedInput[]> {
-  const part = { count, status, maxPriorities: ANY_PRIORITIES };
+  const part = { count, maxPriorities: ANY_PRIORITIES };
   const [inputs = []] = await store.leaseInputs([part], { ...ALL_JOBS, onlyJobs: [jobId] });
+  if (status === 'running' && inputs.length > 0) await store.startInputs(inputs);
   return inputs;
 }
 
