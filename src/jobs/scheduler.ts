@@ -247,14 +247,14 @@ export class Scheduler {
     // The slot is free before the end is committed, so that the start of the next input shares the commit.
     this.#freeSlot(run, 'ended');
     const handedIn = await this.writes.write(() =>
-      'reason' in end ? this.#queue.release([end]) : this.#queue.finish([end]),
+      'reason' in end ? this.#queue.release(end) : this.#queue.finish(end),
     );
     this.#runs.delete(run);
     // A dependency may have been tried with this one alone.
     this.#fillSlots();
     if (this.#runsOf(run.lease.jobId).length === 0) this.#outputPaths.suspend(run.lease.jobId);
     if (handedIn === undefined) return;
-    this.admission.add(run.lease.caller, handedIn.queuedCount);
+    if (handedIn.input === 'queued') this.admission.add(run.lease.caller, 1);
     this.#handedIn(end, handedIn);
   }
 
@@ -289,11 +289,11 @@ export class Scheduler {
     this.#fillSlots();
   }
 
-  #handedIn(end: FinishedInput | ReleasedInput, { late, finishedJobs }: HandedIn): void {
-    if (late.length > 0) this.#logLate(end);
+  #handedIn(end: FinishedInput | ReleasedInput, { input, finishedJob }: HandedIn): void {
+    if (input === 'late') this.#logLate(end);
     else if ('entry' in end && end.entry.error_details !== undefined)
       this.#options.inputFailed(end.entry.error_details.reason as Reason);
-    for (const report of finishedJobs) this.jobFinished(report);
+    if (finishedJob !== null) this.jobFinished(finishedJob);
   }
 
   #logLate(end: FinishedInput | ReleasedInput): void {

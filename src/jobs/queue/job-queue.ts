@@ -37,11 +37,11 @@ export interface JobQueue {
    */
   mayCommit(lease: InputAttempt, signal: AbortSignal): Promise<boolean>;
 
-  /** Records results, and finishes the jobs whose last inputs they are. */
-  finish(results: readonly FinishedInput[]): Promise<HandedIn>;
+  /** Records the result of an input, and finishes its job where it is the last one. */
+  finish(result: FinishedInput): Promise<HandedIn>;
 
-  /** Returns leased inputs without results, which are queued again: at once, or at `retryAt`. */
-  release(inputs: readonly ReleasedInput[]): Promise<HandedIn>;
+  /** Returns a leased input without a result, which is queued again: at once, or at `retryAt`. */
+  release(input: ReleasedInput): Promise<HandedIn>;
 
   /** Stops looking for work, and queues inputs again that it leased ahead. To be called when all leases are handed in. */
   close(): Promise<void>;

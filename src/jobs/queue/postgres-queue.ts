@@ -9,7 +9,6 @@ import {
   isSameInput,
   recordResults,
   releaseInput,
-  sumOf,
   undoServiceExit,
 } from '../store/finish-input.ts';
 import type {
@@ -57,11 +56,8 @@ interface HeldInput {
   lost: boolean;
 }
 
-/** A lease or results, which are written with others. */
-interface Exchange {
-  readonly request: LeaseRequest | null;
-  readonly results: readonly FinishedInput[];
-}
+/** A lease or a result, which is written with others. */
+type Exchange = { readonly request: LeaseRequest } | { readonly result: FinishedInput };
 
 /**
  * The queue that several nodes share: a job message for each input, which pg-boss hands to one node, and deletes in the
@@ -111,7 +107,7 @@ export class PostgresQueue implements JobQueue {
   }
 
   lease(request: LeaseRequest): Promise<NewLeases> {
-    return this.#exchanges.call({ request, results: [] }, 0);
+    return this.#exchanges.call({ request }, 0);
   }
 
   async renew(running: readonly (InputAttempt & ByteProgress)[]): Promise<Renewal> {
@@ -132,21 +128,17 @@ export class PostgresQueue implements JobQueue {
     return !signal.aborted;
   }
 
-  async finish(results: readonly FinishedInput[]): Promise<HandedIn> {
-    const handedIn = await this.#exchanges.call({ request: null, results }, results.length);
-    for (const { lease } of results) this.#held.delete(keyOf(lease));
-    return handedIn;
+  async finish(result: FinishedInput): Promise<HandedIn> {
+    const { isLate, finishedJobs } = await this.#exchanges.call({ result }, 1);
+    this.#held.delete(keyOf(result.lease));
+    return { input: isLate ? 'late' : 'finished', finishedJob: finishedJobs[0] ?? null };
   }
 
-  async release(inputs: readonly ReleasedInput[]): Promise<HandedIn> {
-    const handedIn = await this.#database.transaction(async (db) => {
-      const all: HandedIn[] = [];
-      for (const input of inputs) all.push(await this.#releaseOne(db, input));
-      return sumOf(all);
-    });
-    for (const { lease } of inputs) this.#held.delete(keyOf(lease));
-    this.#publishFinished(handedIn.finishedJobs);
-    if (handedIn.queuedCount > 0) this.#announceWork();
+  async release(input: ReleasedInput): Promise<HandedIn> {
+    const handedIn = await this.#database.transaction((db) => this.#release(db, input));
+    this.#held.delete(keyOf(input.lease));
+    if (handedIn.finishedJob !== null) this.#publishFinished([handedIn.finishedJob]);
+    if (handedIn.input === 'queued') this.#announceWork();
     return handedIn;
   }
 
@@ -190,7 +182,7 @@ export class PostgresQueue implements JobQueue {
     return held.filter(({ lost }) => lost).map(({ lease }) => lease);
   }
 
-  async #exchangeAll(batch: readonly Exchange[]): Promise<readonly (NewLeases & HandedIn)[]> {
+  async #exchangeAll(batch: readonly Exchange[]): Promise<readonly (NewLeases & { readonly isLate: boolean })[]> {
     const askedAtMs = this.#clock();
     const answers = await this.#database.transaction((db) => this.#exchange(db, batch));
     for (const { finishedJobs, taken } of answers) {
@@ -200,15 +192,15 @@ export class PostgresQueue implements JobQueue {
         this.#held.set(keyOf(lease), { lease, message, timer, lost: false });
       }
     }
-    return answers.map(({ taken, ...handedIn }) => ({ ...handedIn, inputs: taken.map(({ lease }) => lease) }));
+    return answers.map(({ taken, ...others }) => ({ ...others, inputs: taken.map(({ lease }) => lease) }));
   }
 
   /** Writes leases and results. Statements are for all of them together, because every statement costs a round trip. */
   async #exchange(db: Database, batch: readonly Exchange[]) {
     const received = [];
-    for (const { request } of batch) received.push(request === null ? [] : await this.#receive(db, request));
+    for (const exchange of batch) received.push('request' in exchange ? await this.#receive(db, exchange.request) : []);
     const { leased, starts } = await leaseQueued(db, received.flat(), 'running');
-    const results = batch.flatMap((exchange) => exchange.results);
+    const results = batch.flatMap((exchange) => ('result' in exchange ? [exchange.result] : []));
     const recorded = await recordResults(db, results);
     const finished = await updateJobs(db, [...starts, ...recorded]);
     const isLate = ({ lease }: FinishedInput) => !recorded.some((one) => isSameInput(one, lease));
@@ -218,15 +210,13 @@ export class PostgresQueue implements JobQueue {
     );
     const answers = [];
     for (const [index, exchange] of batch.entries()) {
-      const late = exchange.results.filter(isLate).map(({ lease }) => lease);
-      for (const lease of late) await undoServiceExit(db, lease);
+      const { taken, finishedJobs } = await this.#takeAll(db, received[index] ?? [], leased);
+      const result = 'result' in exchange ? exchange.result : null;
+      if (result !== null && isLate(result)) await undoServiceExit(db, result.lease);
       // The end of a job is reported with one of its inputs.
-      const finishedJobs = exchange.results.flatMap(({ lease: { jobId } }) => {
-        const report = finished.get(jobId);
-        return report !== undefined && finished.delete(jobId) ? [report] : [];
-      });
-      const taken = await this.#takeAll(db, received[index] ?? [], leased, finishedJobs);
-      answers.push({ taken, late, finishedJobs, queuedCount: 0 });
+      const report = finished.get(result?.lease.jobId ?? '');
+      if (report !== undefined && finished.delete(report.jobId)) finishedJobs.push(report);
+      answers.push({ taken, isLate: result !== null && isLate(result), finishedJobs });
     }
     return answers;
   }
@@ -240,23 +230,17 @@ export class PostgresQueue implements JobQueue {
   }
 
   /** Returns the leases of received messages; takes over the inputs that were not queued, and deletes messages of finished ones. */
-  async #takeAll(
-    db: Database,
-    messages: readonly JobMessage[],
-    leased: readonly LeasedInput[],
-    finishedJobs: JobReport[],
-  ): Promise<readonly { readonly lease: LeasedInput; readonly message: JobMessage }[]> {
-    const taken = [];
+  async #takeAll(db: Database, messages: readonly JobMessage[], leased: readonly LeasedInput[]) {
+    const taken: { readonly lease: LeasedInput; readonly message: JobMessage }[] = [];
+    const finishedJobs: JobReport[] = [];
     for (const message of messages) {
       const queued = leased.find((lease) => isSameInput(lease, message));
-      const { lease, finishedJobs: ended } = queued
-        ? { lease: queued, finishedJobs: [] }
-        : await takeOverInput(db, message);
-      finishedJobs.push(...ended);
+      const { lease, finishedJob } = queued ? { lease: queued, finishedJob: null } : await takeOverInput(db, message);
+      if (finishedJob !== null) finishedJobs.push(finishedJob);
       if (lease === null) await this.#messages.delete(db, [message]);
       else taken.push({ lease, message });
     }
-    return taken;
+    return { taken, finishedJobs };
   }
 
   async #deleteMessages(db: Database, leases: readonly InputAttempt[]): Promise<void> {
@@ -267,14 +251,14 @@ export class PostgresQueue implements JobQueue {
   }
 
   /** Queues an input again with its message, or finishes it. A late lease is another node's by now. */
-  async #releaseOne(db: Database, input: ReleasedInput): Promise<HandedIn> {
+  async #release(db: Database, input: ReleasedInput): Promise<HandedIn> {
     const { lease, reason } = input;
     // Its message has the pause.
     const handedIn = await releaseInput(db, input, 'queued');
     const retryAt = 'retryAt' in input ? input.retryAt : null;
     const held = this.#held.get(keyOf(lease));
-    if (handedIn.late.length > 0) await undoServiceExit(db, lease);
-    else if (handedIn.queuedCount === 0) await this.#deleteMessages(db, [lease]);
+    if (handedIn.input === 'late') await undoServiceExit(db, lease);
+    else if (handedIn.input === 'finished') await this.#deleteMessages(db, [lease]);
     else if (held !== undefined) {
       const { priority, needs } = held.lease;
       const queued = { priority, needs: reason === 'outage' ? input.needs : needs };

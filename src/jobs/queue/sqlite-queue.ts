@@ -160,16 +160,14 @@ class SqliteQueue implements JobQueue {
   }
 
   /** Delays results, to share commits, while others of the job are leased: only the last one is waited for. */
-  finish(results: readonly FinishedInput[]): Promise<HandedIn> {
-    const isWaitedFor = results.some(({ lease }) => !this.#ahead.some(({ jobId }) => jobId === lease.jobId));
-    return (isWaitedFor ? this.#store : this.#batched).finishInputs(results);
+  finish(result: FinishedInput): Promise<HandedIn> {
+    const isWaitedFor = !this.#ahead.some(({ jobId }) => jobId === result.lease.jobId);
+    return (isWaitedFor ? this.#store : this.#batched).finishInput(result);
   }
 
-  async release(inputs: readonly ReleasedInput[]): Promise<HandedIn> {
-    const handedIn = await this.#store.releaseInputs(inputs);
-    for (const input of inputs) {
-      if ('retryAt' in input && input.retryAt !== null) this.#pause(input.lease, input.retryAt);
-    }
+  async release(input: ReleasedInput): Promise<HandedIn> {
+    const handedIn = await this.#store.releaseInput(input);
+    if ('retryAt' in input && input.retryAt !== null) this.#pause(input.lease, input.retryAt);
     this.#announceWork();
     return handedIn;
   }
@@ -210,7 +208,7 @@ class SqliteQueue implements JobQueue {
   }
 
   async #requeue(leases: readonly InputAttempt[]): Promise<void> {
-    if (leases.length > 0) await this.#store.releaseInputs(leases.map((lease) => ({ lease, reason: 'stopped' })));
+    await Promise.all(leases.map((lease) => this.#store.releaseInput({ lease, reason: 'stopped' })));
   }
 
   #mustFetch(request: LeaseRequest): boolean {

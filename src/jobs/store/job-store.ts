@@ -103,14 +103,14 @@ export interface JobStore {
   /** Returns the paths that a job reads and has written so far. */
   pathsOfJob(jobId: string): Promise<JobPaths>;
 
-  /** Records the results of inputs, and finishes the jobs whose last inputs they are. */
-  finishInputs(results: readonly FinishedInput[]): Promise<HandedIn>;
+  /** Records the result of an input, and finishes its job where it is the last one. */
+  finishInput(result: FinishedInput): Promise<HandedIn>;
 
   /**
-   * Releases leased inputs without results. They are queued again; with a time to retry at, they stay reserved until they are
-   * released as stopped. An input finishes when its job is cancelled. Exits of its process and transient failures are counted.
+   * Releases a leased input without a result. It is queued again; with a time to retry at, it stays reserved until it is
+   * released as stopped. It finishes when its job is cancelled. Exits of its process and transient failures are counted.
    */
-  releaseInputs(released: readonly ReleasedInput[]): Promise<HandedIn>;
+  releaseInput(released: ReleasedInput): Promise<HandedIn>;
 
   /**
    * Recovers all leases of an earlier run of the service, which must have exited. Running inputs are queued again, or fail
@@ -356,14 +356,12 @@ export interface WaitingInputs {
   readonly error: AppErrorData | null;
 }
 
-/** The effects of handing in results or leases. */
+/** The effect of handing in a lease, with a result or without. */
 export interface HandedIn {
-  /** The leases that were late: nothing was written for them. */
-  readonly late: readonly InputAttempt[];
-  /** The jobs that finished by that. */
-  readonly finishedJobs: readonly JobReport[];
-  /** The number of inputs that wait again. */
-  readonly queuedCount: number;
+  /** `queued`: it waits again. `late`: nothing was written. */
+  readonly input: 'finished' | 'queued' | 'late';
+  /** The report of the job that finished by that. */
+  readonly finishedJob: JobReport | null;
 }
 
 /** The effects of a recovery. */

@@ -113,19 +113,18 @@ export async function recoverLeases(db: Database): Promise<RecoveredLeases> {
 export async function takeOverInput(
   db: Database,
   input: InputId,
-): Promise<{ readonly lease: LeasedInput | null; readonly finishedJobs: readonly JobReport[] }> {
+): Promise<{ readonly lease: LeasedInput | null; readonly finishedJob: JobReport | null }> {
   const lost = await leasedInputs(db)
     .where('job_id', '=', input.jobId)
     .where('input_index', '=', input.inputIndex)
     .executeTakeFirst();
   const recovered = lost && (await recoverLease(db, lost, 'with its whole node'));
-  const isFinished = recovered?.queuedCount === 0 && recovered.late.length === 0;
-  if (isFinished) return { lease: null, finishedJobs: recovered.finishedJobs };
+  if (recovered?.input === 'finished') return { lease: null, finishedJob: recovered.finishedJob };
   // Also when nothing was lost: its node may have queued it again meanwhile, and this is its only job message.
   const { leased, starts } = await leaseQueued(db, [input], 'running');
   await updateJobs(db, starts);
   const [lease = null] = leased;
-  return { lease, finishedJobs: lease === null ? await finishCancelled(db, input) : [] };
+  return { lease, finishedJob: lease === null ? await finishCancelled(db, input) : null };
 }
 
 /** The columns of `JobRequest`. */
@@ -205,8 +204,8 @@ function recoverLease(
 }
 
 /** Finishes an input that was queued again while its job was cancelled; returns its job when that finished it. */
-async function finishCancelled(db: Database, { jobId, inputIndex }: InputId): Promise<readonly JobReport[]> {
-  if (!(await isCancelled(db, jobId))) return [];
+async function finishCancelled(db: Database, { jobId, inputIndex }: InputId): Promise<JobReport | null> {
+  if (!(await isCancelled(db, jobId))) return null;
   // Only a leased input can finish.
   const lease = await db
     .updateTable('inputs')
@@ -216,6 +215,6 @@ async function finishCancelled(db: Database, { jobId, inputIndex }: InputId): Pr
     .where('status', '=', 'queued')
     .returning('attempt')
     .executeTakeFirst();
-  if (lease === undefined) return [];
-  return (await finishWithout(db, { jobId, inputIndex, ...lease }, cancelledEntry(inputIndex))).finishedJobs;
+  if (lease === undefined) return null;
+  return (await finishWithout(db, { jobId, inputIndex, ...lease }, cancelledEntry(inputIndex))).finishedJob;
 }

@@ -1,5 +1,5 @@
 import { closeCallback, leaseCallbacks, postponeCallback } from './callbacks.ts';
-import { cancelJob, cancelledAmong, finishInputs, releaseInputs } from './finish-input.ts';
+import { cancelJob, cancelledAmong, finishInput, releaseInput } from './finish-input.ts';
 import type { JobStore } from './job-store.ts';
 import { leaseInputs, recoverLeases, requestOfJob, startInputs } from './lease-inputs.ts';
 import { probeWrite, pruneJobs } from './maintenance.ts';
@@ -55,7 +55,7 @@ const reads = {
 const writes = {
   cancelJob,
   closeCallback,
-  finishInputs,
+  finishInput,
   leaseCallbacks,
   leaseInputs,
   postponeCallback,
@@ -63,7 +63,7 @@ const writes = {
   pruneJobs,
   recordWaiting,
   recoverLeases,
-  releaseInputs,
+  releaseInput,
   releaseOutputPaths,
   reserveOutputPath,
   startInputs,
