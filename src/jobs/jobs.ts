@@ -15,15 +15,14 @@ import type { JobScope } from './caller.ts';
 import { type DependencyProbes, NOTHING_PROBED, needsOf } from './dependencies.ts';
 import { CompletionWaiters, JobFeed, ListFeed } from './following/job-feeds.ts';
 import { settledIdentity } from './identities.ts';
-import {
-  type IdempotencyKey,
-  type InputAttempt,
-  type JobEvent,
-  type JobSnapshot,
-  type ListEvent,
-  type Submission,
-  type SubmittedJob,
-  withRunning,
+import type {
+  IdempotencyKey,
+  InputAttempt,
+  JobEvent,
+  JobSnapshot,
+  ListEvent,
+  Submission,
+  SubmittedJob,
 } from './job.ts';
 import { JobIds } from './job-ids.ts';
 import { type NodeParts, nodeStateOf, readinessOf, StoreStateReader } from './node-state.ts';
@@ -291,11 +290,10 @@ export class Jobs {
     await engine.close();
   }
 
-  /** Adds what the store does not have of jobs, or does not list: progress, and outages. */
+  /** Adds the outages that jobs wait for. */
   #asNow<J extends ListedJob>(jobs: readonly J[]): Promise<readonly J[]> {
     const { scheduler, store } = this.#running();
-    const running = jobs.map((job) => withRunning(job, scheduler.progressOf(job.job_id)));
-    return withWaiting(running, scheduler.outages, store);
+    return withWaiting(jobs, scheduler.outages, store);
   }
 
   /** The configuration in force. */

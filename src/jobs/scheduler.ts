@@ -4,7 +4,7 @@ import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import type { JobReport } from '#telemetry/run-report.ts';
 import { NO_IDENTITIES, signersOf } from './identities.ts';
-import { type InputAttempt, NO_PROGRESS, NOTHING_RUNNING, type RunningProgress, withProgress } from './job.ts';
+import { type InputAttempt, NO_PROGRESS } from './job.ts';
 import { AbsentIdentities } from './outages/absent-identities.ts';
 import { HangWatch } from './outages/hang-watch.ts';
 import { type Outage, Outages, type OutagesOptions } from './outages/outages.ts';
@@ -16,9 +16,6 @@ import { InputRun, InputRunner, type RunnerOptions } from './scheduling/run-inpu
 import { type SlotBounds, Slots } from './scheduling/slots.ts';
 import { StoreWrites } from './scheduling/store-writes.ts';
 import type { FinishedInput, HandedIn, JobRequest, JobStore, LeasedInput, ReleasedInput } from './store/job-store.ts';
-
-/** The interval of renewing leases and looking for cancellations, in milliseconds. */
-const RENEWAL_INTERVAL_MS = 2_000;
 
 /** Leases at the same time. Slots that become free meanwhile share the next one. */
 const MAX_CONCURRENT_LEASES = 2;
@@ -117,7 +114,7 @@ export class Scheduler {
       this.#renewing ??= this.#renew().finally(() => {
         this.#renewing = null;
       });
-    }, RENEWAL_INTERVAL_MS).unref();
+    }, this.#queue.renewalIntervalMs).unref();
     void this.#followEvents();
     this.#fillSlots();
   }
@@ -130,12 +127,6 @@ export class Scheduler {
   /** The number of slots that are taken. */
   get running(): number {
     return this.#slots.taken;
-  }
-
-  /** Returns the progress of the running inputs of a job together, as far as the store does not have it. */
-  progressOf(jobId: string): RunningProgress {
-    if (this.#queue.isShared) return NOTHING_RUNNING;
-    return this.#runsOf(jobId).reduce((sum, { progress }) => withProgress(sum, progress), NOTHING_RUNNING);
   }
 
   /** Takes note of identities that were replaced, and leases what they allow. */

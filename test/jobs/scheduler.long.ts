@@ -240,7 +240,10 @@ function schedulerOf(queue: Partial<JobQueue>, requestOfJob: JobStore['requestOf
   };
   const store: Partial<JobStore> = { requestOfJob, countQueued: async () => new Map() };
   const events = new QueueEvents().stream;
-  return new Scheduler(options, { store, queue: { isShared: false, events, ...queue } } as JobEngine);
+  return new Scheduler(options, {
+    store,
+    queue: { isShared: false, renewalIntervalMs: 2_000, events, ...queue },
+  } as JobEngine);
 }
 
 test('there are two extra workers at most, however long all are busy', async (t) => {

@@ -16,11 +16,11 @@ import type { SeenNode } from './node-registry.ts';
  * - Methods reject with an AppError when the database cannot be used. Any other error is a defect that a retry cannot help.
  */
 export interface JobQueue {
-  /**
-   * True when other nodes lease inputs of the same jobs. Then leases expire, output paths are reserved in the store, and the
-   * store has the progress of running inputs.
-   */
+  /** True when other nodes lease inputs of the same jobs. Then leases expire, and output paths are reserved in the store. */
   readonly isShared: boolean;
+
+  /** The interval of renewals, in milliseconds. */
+  readonly renewalIntervalMs: number;
 
   /** The events of this queue, for one reader. They are hints: one that is missed is made up for by a later look. */
   readonly events: AsyncIterable<QueueEvent>;

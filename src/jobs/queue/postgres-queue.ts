@@ -20,13 +20,13 @@ import type {
   NewJob,
   ReleasedInput,
 } from '../store/job-store.ts';
-import { leaseQueued, takeOverInput } from '../store/lease-inputs.ts';
+import { leaseQueued, recordProgress, takeOverInput } from '../store/lease-inputs.ts';
 import { Batcher } from '../store/postgres/batcher.ts';
 import { HEARTBEAT_SECONDS, type JobMessage, MessageQueue } from '../store/postgres/message-queue.ts';
 import { NotificationListener, NotificationPublisher } from '../store/postgres/notifications.ts';
 import type { PostgresDatabase } from '../store/postgres/postgres-database.ts';
 import { ANY_PRIORITIES, LeaseTurns } from '../store/priority.ts';
-import { LeftOutGroups, recordProgress } from '../store/queue-state.ts';
+import { LeftOutGroups } from '../store/queue-state.ts';
 import { submitJobs } from '../store/submit-job.ts';
 import type { Database } from '../store/tables.ts';
 import { updateJobs } from '../store/update-jobs.ts';
@@ -65,6 +65,7 @@ type Exchange = { readonly request: LeaseRequest } | { readonly result: Finished
  */
 export class PostgresQueue implements JobQueue {
   readonly isShared = true;
+  readonly renewalIntervalMs = 2_000;
   readonly #database: PostgresDatabase;
   readonly #messages: MessageQueue;
   readonly #publisher: NotificationPublisher;

@@ -1,4 +1,5 @@
 import type { AppError } from '#errors/app-error.ts';
+import type { ByteProgress } from '#operations/operation.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { JobScope } from '../caller.ts';
 import { isSigner } from '../dependencies.ts';
@@ -76,6 +77,8 @@ export async function openSqliteEngine(
  */
 class SqliteQueue implements JobQueue {
   readonly isShared = false;
+  /** As often as those who follow a job look at its progress. */
+  readonly renewalIntervalMs = 500;
   readonly #store: JobStore;
   readonly #batched: JobStore;
   readonly #events = new QueueEvents();
@@ -150,9 +153,11 @@ class SqliteQueue implements JobQueue {
   }
 
   /** Leases of the embedded store last until its process exits. */
-  async renew(running: readonly InputAttempt[]): Promise<Renewal> {
-    const jobIds = [...new Set(running.map(({ jobId }) => jobId))];
-    return { lost: [], cancelledJobs: jobIds.length === 0 ? [] : await this.#store.cancelledAmong(jobIds) };
+  async renew(running: readonly (InputAttempt & ByteProgress)[]): Promise<Renewal> {
+    if (running.length === 0) return { lost: [], cancelledJobs: [] };
+    await this.#batched.recordProgress(running);
+    const jobIds = new Set(running.map(({ jobId }) => jobId));
+    return { lost: [], cancelledJobs: await this.#store.cancelledAmong([...jobIds]) };
   }
 
   async mayCommit(): Promise<boolean> {

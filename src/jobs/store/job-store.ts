@@ -39,7 +39,6 @@ export interface JobStore {
 
   /**
    * Reads a job as last recorded, with its results once it is finished. Resolves with null when there is none in the scope.
-   * SQLite does not count the bytes of running inputs: its only process knows them.
    */
   findJob(jobId: string, scope?: JobScope): Promise<JobSnapshot | null>;
 
@@ -96,6 +95,9 @@ export interface JobStore {
    * result is never written before it.
    */
   startInputs(leases: readonly InputAttempt[]): Promise<void>;
+
+  /** Records the progress of running inputs, where it has changed. Ignores late leases. */
+  recordProgress(running: readonly (InputAttempt & ByteProgress)[]): Promise<void>;
 
   /** Returns what the inputs of a job share; null when there is no such job. */
   requestOfJob(jobId: string): Promise<JobRequest | null>;

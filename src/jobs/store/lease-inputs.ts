@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { JobStatus } from '#contract/job.ts';
+import type { ByteProgress } from '#operations/operation.ts';
 import type { JobReport } from '#telemetry/run-report.ts';
 import type { InputAttempt, InputId } from '../job.ts';
 import { cancelledEntry } from '../result-entries.ts';
@@ -84,6 +85,18 @@ export async function startInputs(db: Database, leases: readonly InputAttempt[])
     db,
     queued.map((job) => startOf(job.job_id)),
   );
+}
+
+/** Implements `JobStore.recordProgress`. */
+export async function recordProgress(db: Database, running: readonly (InputAttempt & ByteProgress)[]): Promise<void> {
+  for (const { bytesDone, bytesTotal, ...lease } of running) {
+    await db
+      .updateTable('inputs')
+      .set({ bytes_done: bytesDone, bytes_total: bytesTotal })
+      .where(isCurrent(lease))
+      .where(({ eb, or }) => or([eb('bytes_done', '!=', bytesDone), eb('bytes_total', '!=', bytesTotal)]))
+      .execute();
+  }
 }
 
 /** Implements `JobStore.requestOfJob`. */

@@ -1,7 +1,7 @@
 import { closeCallback, leaseCallbacks, postponeCallback } from './callbacks.ts';
 import { cancelJob, cancelledAmong, finishInput, releaseInput } from './finish-input.ts';
 import type { JobStore } from './job-store.ts';
-import { leaseInputs, recoverLeases, requestOfJob, startInputs } from './lease-inputs.ts';
+import { leaseInputs, recordProgress, recoverLeases, requestOfJob, startInputs } from './lease-inputs.ts';
 import { probeWrite, pruneJobs } from './maintenance.ts';
 import { countNeeding, countWaiting, identitiesBeside, recordWaiting, waitingInputs } from './needs.ts';
 import { pathsOfJob, releaseOutputPaths, reserveOutputPath } from './output-paths.ts';
@@ -61,6 +61,7 @@ const writes = {
   postponeCallback,
   probeWrite,
   pruneJobs,
+  recordProgress,
   recordWaiting,
   recoverLeases,
   releaseInput,
