@@ -175,29 +175,20 @@ function mapPaths<T extends object>(table: T, absolute: (path: string) => string
 
 const REPLACEMENT_CHARACTER = '\ufffd';
 
-/** Finds the first bytes that are not UTF-8, by line and character counted from 1; null where all are. */
+/**
+ * Finds the first bytes that are not UTF-8, by line and character counted from 1; null where all are. They are decoded to U+FFFD,
+ * whose own three bytes do not stand there.
+ */
 function firstNonUtf8(bytes: Buffer): { readonly line: number; readonly column: number } | null {
-  for (let line = 1, start = 0; start <= bytes.length; line += 1) {
-    const newline = bytes.indexOf('\n', start);
-    const end = newline < 0 ? bytes.length : newline;
-    const text = bytes.subarray(start, end);
-    if (!isUtf8(text)) return { line, column: firstNonUtf8Column(text) };
-    start = end + 1;
-  }
-  return null;
-}
-
-/** Finds the first column that is no UTF-8: it is decoded to U+FFFD, whose own three bytes do not stand there. */
-function firstNonUtf8Column(line: Buffer): number {
-  let offset = 0;
-  let column = 1;
-  for (const character of line.toString('utf8')) {
+  if (isUtf8(bytes)) return null;
+  let [line, column, offset] = [1, 1, 0];
+  for (const character of bytes.toString('utf8')) {
     const sizeBytes = Buffer.byteLength(character);
-    if (character === REPLACEMENT_CHARACTER && !isUtf8(line.subarray(offset, offset + sizeBytes))) break;
+    if (character === REPLACEMENT_CHARACTER && !isUtf8(bytes.subarray(offset, offset + sizeBytes))) break;
     offset += sizeBytes;
-    column += 1;
+    [line, column] = character === '\n' ? [line + 1, 1] : [line, column + 1];
   }
-  return column;
+  return { line, column };
 }
 
 type Issue = z.core.$ZodIssue;
