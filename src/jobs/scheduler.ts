@@ -320,8 +320,8 @@ export class Scheduler {
 
   #stopLost(lost: InputAttempt): void {
     const run = this.#runsOf(lost.jobId).find(({ lease }) => lease.inputIndex === lost.inputIndex);
-    // The end of an input ends its lease, too.
-    if (run === undefined || run.state === 'ended') return;
+    // The end of an input ends its lease, too. Until then it is lost at each renewal.
+    if (run === undefined || run.state === 'ended' || run.abort.signal.aborted) return;
     this.#options.log.warn(idsOf(lost), 'a lease was lost');
     run.abort.abort(new Error('the lease was lost'));
   }

@@ -53,7 +53,6 @@ interface HeldInput {
   readonly lease: LeasedInput;
   readonly message: JobMessage;
   readonly timer: LeaseTimer;
-  lost: boolean;
 }
 
 /** A lease or a result, which is written with others. */
@@ -172,15 +171,13 @@ export class PostgresQueue implements JobQueue {
   }
 
   async #renewMessages(running: readonly InputAttempt[]): Promise<readonly InputAttempt[]> {
-    const held = running.flatMap((lease) => this.#held.get(keyOf(lease)) ?? []).filter(({ lost }) => !lost);
+    const held = running.flatMap((lease) => this.#held.get(keyOf(lease)) ?? []);
     const askedAtMs = this.#clock();
     const expired = new Set(await this.#messages.renew(held.map(({ message }) => message)));
-    for (const one of held) {
-      // One that was handed in meanwhile has no message any more.
-      one.lost = expired.has(one.message) && this.#held.has(keyOf(one.lease));
-      if (!expired.has(one.message)) one.timer.renew(askedAtMs);
-    }
-    return held.filter(({ lost }) => lost).map(({ lease }) => lease);
+    for (const { message, timer } of held) if (!expired.has(message)) timer.renew(askedAtMs);
+    // One that was handed in meanwhile has no message any more.
+    const isLost = ({ message, lease }: HeldInput) => expired.has(message) && this.#held.has(keyOf(lease));
+    return held.filter(isLost).map(({ lease }) => lease);
   }
 
   async #exchangeAll(batch: readonly Exchange[]): Promise<readonly (NewLeases & { readonly isLate: boolean })[]> {
@@ -190,7 +187,7 @@ export class PostgresQueue implements JobQueue {
       this.#publishFinished(finishedJobs);
       for (const { lease, message } of taken) {
         const timer = new LeaseTimer(this.#clock, askedAtMs, LEASE_MS);
-        this.#held.set(keyOf(lease), { lease, message, timer, lost: false });
+        this.#held.set(keyOf(lease), { lease, message, timer });
       }
     }
     return answers.map(({ taken, ...others }) => ({ ...others, inputs: taken.map(({ lease }) => lease) }));
