@@ -1,3 +1,4 @@
+import { raceAbort } from '#concurrency/race-abort.ts';
 import type { ByteProgress } from '#operations/operation.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { JobReport } from '#telemetry/run-report.ts';
@@ -121,10 +122,9 @@ export class PostgresQueue implements JobQueue {
   async mayCommit(lease: InputAttempt, signal: AbortSignal): Promise<boolean> {
     const timer = this.#held.get(keyOf(lease))?.timer;
     if (timer === undefined) return false;
-    const aborted = Promise.withResolvers<void>();
-    signal.addEventListener('abort', () => aborted.resolve(), { once: true });
+    // An abort ends the loop; `renewed` never rejects.
     while (!signal.aborted && !timer.covers(MIN_LEASE_AT_COMMIT_MS))
-      await Promise.race([timer.renewed, aborted.promise]);
+      await raceAbort(timer.renewed, signal).catch(() => undefined);
     return !signal.aborted;
   }
 
