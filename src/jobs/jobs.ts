@@ -227,14 +227,8 @@ export class Jobs {
    */
   async whenFinished(jobId: string, timeoutMs: number, signal: AbortSignal): Promise<JobSnapshot | null> {
     const { store, waiters } = this.#running();
-    const settled = new AbortController();
-    // The wait begins before the query, so that the job cannot finish unseen between them.
-    const waiting = waiters.wait(jobId, timeoutMs, AbortSignal.any([signal, settled.signal]));
-    waiting.catch(() => undefined);
-    // A job that is not known counts as finished. The job is read once, after it has finished.
-    const [finished] = await store.finishedAmong([jobId]);
-    if (finished !== undefined) settled.abort();
-    return finished !== undefined || (await waiting) ? store.findJob(jobId) : null;
+    // The job is read once, after it has finished.
+    return (await waiters.wait(jobId, timeoutMs, signal)) ? store.findJob(jobId) : null;
   }
 
   /** Resolves with true when the store can be written, so that jobs can be accepted and their results recorded. */

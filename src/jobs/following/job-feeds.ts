@@ -169,14 +169,19 @@ export class CompletionWaiters {
     this.#intervalMs = intervalMs;
   }
 
-  /** Resolves with true when the job is finished, with false after the timeout. Rejects when the signal is aborted. */
+  /**
+   * Resolves with true when the job is finished, as one is that is not known; with false after the timeout. Rejects when the signal is
+   * aborted.
+   */
   async wait(jobId: string, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const notify = () => resolve(true);
     const timer = setTimeout(resolve, timeoutMs, false);
+    // The wait begins before the query, so that the job cannot finish unseen between them.
     this.#add(jobId, notify);
     try {
-      return await raceAbort(promise, signal);
+      const [finished] = await this.#finishedAmong([jobId]);
+      return finished !== undefined || (await raceAbort(promise, signal));
     } finally {
       this.#remove(jobId, notify);
       clearTimeout(timer);
