@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { raceTimeout } from '#concurrency/race-abort.ts';
 import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
@@ -151,10 +151,7 @@ export class Scheduler {
     this.#hangs?.stop();
     this.#absent?.stop();
     clearTimeout(this.#stall);
-    const grace = new AbortController();
-    const elapsed = sleep(graceMs, undefined, { signal: grace.signal }).catch(() => undefined);
-    await Promise.race([this.#idle(), elapsed]);
-    grace.abort();
+    await raceTimeout(this.#idle(), graceMs, undefined);
     const reason = new Error('the service is stopping');
     this.#stopping.abort(reason);
     for (const { abort } of this.#runs) abort.abort(reason);

@@ -1,3 +1,4 @@
+import { raceTimeout } from '#concurrency/race-abort.ts';
 import { type Backoff, backoffMs, pause } from '#concurrency/retry.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Log } from '#telemetry/logger.ts';
@@ -50,11 +51,7 @@ export class StoreWrites {
       };
       setTimeout(forget, PROBE_INTERVAL_MS).unref();
     });
-    const { promise: late, resolve } = Promise.withResolvers<boolean>();
-    const timer = setTimeout(() => resolve(false), PROBE_TIMEOUT_MS);
-    const works = await Promise.race([this.#probed, late]);
-    clearTimeout(timer);
-    return works;
+    return await raceTimeout(this.#probed, PROBE_TIMEOUT_MS, false);
   }
 
   /**
