@@ -84,6 +84,17 @@ export interface JobEngine {
   close(): Promise<void>;
 }
 
+/** Joins a store with its queue, which submits and cancels jobs. It knows no other nodes. */
+export function engineOf(store: JobStore, queue: JobQueue & Pick<JobStore, 'submitJob' | 'cancelJob'>): JobEngine {
+  const close = async () => {
+    await queue.close();
+    await store.close();
+  };
+  const submitJob: JobStore['submitJob'] = (job) => queue.submitJob(job);
+  const cancelJob: JobStore['cancelJob'] = (jobId, scope) => queue.cancelJob(jobId, scope);
+  return { store: { ...store, submitJob, cancelJob, close }, queue, otherNodes: () => [], close };
+}
+
 /** The stream of events of a queue. */
 export class QueueEvents {
   readonly stream: ReadableStream<QueueEvent>;

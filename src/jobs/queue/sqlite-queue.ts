@@ -19,6 +19,7 @@ import type {
 import { ANY_PRIORITIES, compareInputs, LeaseTurns, LOW_PRIORITY_INTERVAL } from '../store/priority.ts';
 import { openSqlite, type SqliteStore } from '../store/sqlite/sqlite-job-store.ts';
 import {
+  engineOf,
   type JobEngine,
   type JobQueue,
   type LeaseRequest,
@@ -53,22 +54,7 @@ export async function openSqliteEngine(
     await store.close();
     throw error;
   }
-  const queue = new SqliteQueue(store);
-  const close = async () => {
-    await queue.close();
-    await store.close();
-  };
-  return {
-    store: {
-      ...store,
-      submitJob: (job) => queue.submitJob(job),
-      cancelJob: (jobId, scope) => queue.cancelJob(jobId, scope),
-      close,
-    },
-    queue,
-    otherNodes: () => [],
-    close,
-  };
+  return engineOf(store, new SqliteQueue(store));
 }
 
 /**
