@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
+import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import type { Config } from '#config/config.ts';
 import { defaultIdentityOf } from '#config/identities.ts';
 import type { ListedJob } from '#contract/job-list.ts';
@@ -25,7 +26,7 @@ import type {
   SubmittedJob,
 } from './job.ts';
 import { JobIds } from './job-ids.ts';
-import { type NodeParts, nodeStateOf, readinessOf, StoreStateReader } from './node-state.ts';
+import { type NodeParts, nodeStateOf, readinessOf, readStoreState } from './node-state.ts';
 import { seenBy, withWaiting } from './outages/waiting-for.ts';
 import type { JobEngine } from './queue/job-queue.ts';
 import { openSqliteEngine } from './queue/sqlite-queue.ts';
@@ -73,7 +74,7 @@ interface Engine extends JobEngine {
   readonly feed: JobFeed;
   readonly listFeed: ListFeed;
   readonly callbackSender: CallbackSender;
-  readonly storeState: StoreStateReader;
+  readonly storeState: ThrottledQuery<Omit<StoreState, 'works'>>;
   readonly stopPruning: () => void;
 }
 
@@ -251,7 +252,9 @@ export class Jobs {
    * reached.
    */
   async state(): Promise<StoreState> {
-    return this.#running().storeState.read(this.healthy());
+    const { storeState } = this.#running();
+    const [works, state] = await Promise.all([this.healthy(), storeState.value()]);
+    return { works, ...state };
   }
 
   /** Returns the state of this node, without asking the store. */
@@ -336,7 +339,7 @@ export class Jobs {
         const { jobs, more } = await store.recentJobs(since, limit);
         return { jobs: await this.#asNow(jobs), more };
       }),
-      storeState: new StoreStateReader(store, () => scheduler.outages),
+      storeState: new ThrottledQuery(() => readStoreState(store, scheduler.outages)),
       stopPruning: startPruning(store, config.jobs.retention_hours, log),
     };
   }
