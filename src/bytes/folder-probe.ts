@@ -1,5 +1,5 @@
 import { extname } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { raceTimeout } from '#concurrency/race-abort.ts';
 import { Child } from '#processes/child.ts';
 import type { Launcher } from '#processes/launcher.ts';
 
@@ -52,11 +52,7 @@ export class FolderProbes {
    * was asked for, so that it is evidence of what happened before.
    */
   async problemOf(probe: FolderProbe): Promise<string | null> {
-    const elapsed = new AbortController();
-    const hangs = sleep(BOUND_MS, FOLDER_HANGS, { signal: elapsed.signal }).catch(() => FOLDER_HANGS);
-    const answer = await Promise.race([this.#nextOf(probe), hangs]);
-    elapsed.abort();
-    return answer;
+    return await raceTimeout(this.#nextOf(probe), BOUND_MS, FOLDER_HANGS);
   }
 
   #nextOf(probe: FolderProbe): Promise<string | null> {

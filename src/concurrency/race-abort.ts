@@ -11,6 +11,17 @@ export async function raceAbort<T>(promise: Promise<T>, signal: AbortSignal): Pr
   }
 }
 
+/** Waits for a promise for a time, in milliseconds; then returns `otherwise`, and ignores the promise's later result. */
+export async function raceTimeout<T>(promise: Promise<T>, timeoutMs: number, otherwise: T): Promise<T> {
+  const late = Promise.withResolvers<T>();
+  const timer = setTimeout(late.resolve, timeoutMs, otherwise);
+  try {
+    return await Promise.race([promise, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 let abandonedCalls = 0;
 
 /**

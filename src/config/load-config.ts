@@ -135,69 +135,43 @@ function isTable(value: unknown): value is RawTable {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
 }
 
+/** The keys of paths, beside those that end in `_path`. */
+const PATH_KEYS: ReadonlySet<string> = new Set(
+  'data_dir scratch_dir base_dir roots anchors tsa_anchors publisher_anchors allowed rubrics_dir module'.split(' '),
+);
+
 function withAbsolutePaths(config: ReturnType<typeof configSchema.parse>, cwd: string): Config {
-  const absolute = (path: string): string => resolve(cwd, path);
-  const { jobs, signing, trust, input_resolvers: inputs, output_sinks: outputs } = config;
-  const dataDir = absolute(jobs.data_dir);
-  return {
-    ...config,
-    jobs: { ...jobs, data_dir: dataDir, scratch_dir: absolute(jobs.scratch_dir ?? join(dataDir, 'scratch')) },
-    signing: {
-      ...signing,
-      ...(signing.certificate_path !== undefined && { certificate_path: absolute(signing.certificate_path) }),
-      ...(signing.private_key_path !== undefined && { private_key_path: absolute(signing.private_key_path) }),
-      identities: mapPaths(signing.identities, absolute),
-    },
-    trust: {
-      anchors: trust.anchors.map(absolute),
-      tsa_anchors: trust.tsa_anchors.map(absolute),
-      publisher_anchors: trust.publisher_anchors.map(absolute),
-      allowed: trust.allowed.map(absolute),
-      ...(trust.rubrics_dir !== undefined && { rubrics_dir: absolute(trust.rubrics_dir) }),
-    },
-    input_resolvers: {
-      ...inputs,
-      local: inputs.local.roots === undefined ? {} : { roots: inputs.local.roots.map(absolute) },
-    },
-    output_sinks: { ...outputs, local: { ...outputs.local, base_dir: absolute(outputs.local.base_dir) } },
-  };
+  const { jobs, ...others } = mapPaths(config, (path) => resolve(cwd, path));
+  return { ...others, jobs: { ...jobs, scratch_dir: jobs.scratch_dir ?? join(jobs.data_dir, 'scratch') } };
 }
 
-/** Makes the paths in a table absolute, at any depth: the values of `module` and of keys that end in `_path`. */
+/** Makes the paths in a table absolute, at any depth: those of keys that have one or a list of them. */
 function mapPaths<T extends object>(table: T, absolute: (path: string) => string): T {
   const entries = Object.entries(table).map(([key, value]: [string, unknown]) => {
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return [key, mapPaths(value, absolute)];
-    const isPath = typeof value === 'string' && (key === 'module' || key.endsWith('_path'));
-    return [key, isPath ? absolute(value) : value];
+    if (isTable(value)) return [key, mapPaths(value, absolute)];
+    if (!PATH_KEYS.has(key) && !key.endsWith('_path')) return [key, value];
+    if (Array.isArray(value)) return [key, value.map(absolute)];
+    return [key, typeof value === 'string' ? absolute(value) : value];
   });
   return Object.fromEntries(entries) as T;
 }
 
 const REPLACEMENT_CHARACTER = '\ufffd';
 
-/** Finds the first bytes that are not UTF-8, by line and character counted from 1; null where all are. */
+/**
+ * Finds the first bytes that are not UTF-8, by line and character counted from 1; null where all are. They are decoded to U+FFFD,
+ * whose own three bytes do not stand there.
+ */
 function firstNonUtf8(bytes: Buffer): { readonly line: number; readonly column: number } | null {
-  for (let line = 1, start = 0; start <= bytes.length; line += 1) {
-    const newline = bytes.indexOf('\n', start);
-    const end = newline < 0 ? bytes.length : newline;
-    const text = bytes.subarray(start, end);
-    if (!isUtf8(text)) return { line, column: firstNonUtf8Column(text) };
-    start = end + 1;
-  }
-  return null;
-}
-
-/** Finds the first column that is no UTF-8: it is decoded to U+FFFD, whose own three bytes do not stand there. */
-function firstNonUtf8Column(line: Buffer): number {
-  let offset = 0;
-  let column = 1;
-  for (const character of line.toString('utf8')) {
+  if (isUtf8(bytes)) return null;
+  let [line, column, offset] = [1, 1, 0];
+  for (const character of bytes.toString('utf8')) {
     const sizeBytes = Buffer.byteLength(character);
-    if (character === REPLACEMENT_CHARACTER && !isUtf8(line.subarray(offset, offset + sizeBytes))) break;
+    if (character === REPLACEMENT_CHARACTER && !isUtf8(bytes.subarray(offset, offset + sizeBytes))) break;
     offset += sizeBytes;
-    column += 1;
+    [line, column] = character === '\n' ? [line + 1, 1] : [line, column + 1];
   }
-  return column;
+  return { line, column };
 }
 
 type Issue = z.core.$ZodIssue;

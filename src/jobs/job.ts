@@ -87,46 +87,7 @@ export interface InputAttempt extends InputId {
   readonly attempt: number;
 }
 
-/** The progress of several running inputs together. */
-export interface RunningProgress extends ByteProgress {
-  /** The number of inputs that the parts which are done make up: two that are half done count 1. */
-  readonly inputsDone: number;
-}
-
-/** Adds the progress of an input to that of others. */
-export function withProgress(
-  { bytesDone, bytesTotal, inputsDone }: RunningProgress,
-  one: ByteProgress,
-): RunningProgress {
-  return {
-    bytesDone: bytesDone + one.bytesDone,
-    bytesTotal: bytesTotal + one.bytesTotal,
-    inputsDone: inputsDone + partDone(one),
-  };
-}
-
-/** Returns the part of an input that is done, from 0 to 1; 0 before it was opened. */
-function partDone({ bytesDone, bytesTotal }: ByteProgress): number {
-  return bytesTotal > 0 ? Math.min(1, bytesDone / bytesTotal) : 0;
-}
-
-/** Adds the progress of running inputs to a job whose record does not have it. */
-export function withRunning<J extends ListedJob>(job: J, { bytesDone, bytesTotal, inputsDone }: RunningProgress): J {
-  const { progress } = job;
-  if (progress === undefined) return job;
-  return {
-    ...job,
-    progress: {
-      ...progress,
-      bytes_done: progress.bytes_done + bytesDone,
-      bytes_total: progress.bytes_total + bytesTotal,
-      fraction: Math.min(1, progress.fraction + inputsDone / progress.inputs_total),
-    },
-  };
-}
-
 export const NO_PROGRESS: ByteProgress = { bytesDone: 0, bytesTotal: 0 };
-export const NOTHING_RUNNING: RunningProgress = { ...NO_PROGRESS, inputsDone: 0 };
 
 /** Identifies repeated submissions of one job. */
 export interface IdempotencyKey {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
+import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import type { Config } from '#config/config.ts';
 import { defaultIdentityOf } from '#config/identities.ts';
 import type { ListedJob } from '#contract/job-list.ts';
@@ -15,18 +16,17 @@ import type { JobScope } from './caller.ts';
 import { type DependencyProbes, NOTHING_PROBED, needsOf } from './dependencies.ts';
 import { CompletionWaiters, JobFeed, ListFeed } from './following/job-feeds.ts';
 import { settledIdentity } from './identities.ts';
-import {
-  type IdempotencyKey,
-  type InputAttempt,
-  type JobEvent,
-  type JobSnapshot,
-  type ListEvent,
-  type Submission,
-  type SubmittedJob,
-  withRunning,
+import type {
+  IdempotencyKey,
+  InputAttempt,
+  JobEvent,
+  JobSnapshot,
+  ListEvent,
+  Submission,
+  SubmittedJob,
 } from './job.ts';
 import { JobIds } from './job-ids.ts';
-import { type NodeParts, nodeStateOf, readinessOf, StoreStateReader } from './node-state.ts';
+import { type NodeParts, nodeStateOf, readinessOf, readStoreState } from './node-state.ts';
 import { seenBy, withWaiting } from './outages/waiting-for.ts';
 import type { JobEngine } from './queue/job-queue.ts';
 import { openSqliteEngine } from './queue/sqlite-queue.ts';
@@ -74,7 +74,7 @@ interface Engine extends JobEngine {
   readonly feed: JobFeed;
   readonly listFeed: ListFeed;
   readonly callbackSender: CallbackSender;
-  readonly storeState: StoreStateReader;
+  readonly storeState: ThrottledQuery<Omit<StoreState, 'works'>>;
   readonly stopPruning: () => void;
 }
 
@@ -228,14 +228,8 @@ export class Jobs {
    */
   async whenFinished(jobId: string, timeoutMs: number, signal: AbortSignal): Promise<JobSnapshot | null> {
     const { store, waiters } = this.#running();
-    const settled = new AbortController();
-    // The wait begins before the query, so that the job cannot finish unseen between them.
-    const waiting = waiters.wait(jobId, timeoutMs, AbortSignal.any([signal, settled.signal]));
-    waiting.catch(() => undefined);
-    // A job that is not known counts as finished. The job is read once, after it has finished.
-    const [finished] = await store.finishedAmong([jobId]);
-    if (finished !== undefined) settled.abort();
-    return finished !== undefined || (await waiting) ? store.findJob(jobId) : null;
+    // The job is read once, after it has finished.
+    return (await waiters.wait(jobId, timeoutMs, signal)) ? store.findJob(jobId) : null;
   }
 
   /** Resolves with true when the store can be written, so that jobs can be accepted and their results recorded. */
@@ -258,7 +252,9 @@ export class Jobs {
    * reached.
    */
   async state(): Promise<StoreState> {
-    return this.#running().storeState.read(this.healthy());
+    const { storeState } = this.#running();
+    const [works, state] = await Promise.all([this.healthy(), storeState.value()]);
+    return { works, ...state };
   }
 
   /** Returns the state of this node, without asking the store. */
@@ -291,11 +287,10 @@ export class Jobs {
     await engine.close();
   }
 
-  /** Adds what the store does not have of jobs, or does not list: progress, and outages. */
+  /** Adds the outages that jobs wait for. */
   #asNow<J extends ListedJob>(jobs: readonly J[]): Promise<readonly J[]> {
     const { scheduler, store } = this.#running();
-    const running = jobs.map((job) => withRunning(job, scheduler.progressOf(job.job_id)));
-    return withWaiting(running, scheduler.outages, store);
+    return withWaiting(jobs, scheduler.outages, store);
   }
 
   /** The configuration in force. */
@@ -344,7 +339,7 @@ export class Jobs {
         const { jobs, more } = await store.recentJobs(since, limit);
         return { jobs: await this.#asNow(jobs), more };
       }),
-      storeState: new StoreStateReader(store, () => scheduler.outages),
+      storeState: new ThrottledQuery(() => readStoreState(store, scheduler.outages)),
       stopPruning: startPruning(store, config.jobs.retention_hours, log),
     };
   }

@@ -1,4 +1,3 @@
-import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import type { Config } from '#config/config.ts';
 import { RELEASE } from '#config/release.ts';
 import { INTERFACE_VERSION, type Readiness } from '#contract/service.ts';
@@ -8,7 +7,7 @@ import { dependencyOf } from './dependencies.ts';
 import { type NodeIdentities, shownIdentities, usableIdentities } from './identities.ts';
 import type { Outage } from './outages/outages.ts';
 import { awayDependencyOf, kindsAway, maySign } from './outages/waiting-for.ts';
-import type { JobStore, QueueState } from './store/job-store.ts';
+import type { JobStore } from './store/job-store.ts';
 
 /** The parts of a node that tell how it is. */
 export interface NodeParts {
@@ -71,26 +70,15 @@ export function nodeStateOf({ config, identities, outages, ...node }: NodeParts)
 
 type WaitingCounts = Pick<JobStore, 'countNeeding' | 'countWaiting'>;
 
-/** Reads what metrics say of the store, by a throttled query. */
-export class StoreStateReader {
-  readonly #query: ThrottledQuery<readonly [QueueState, StoreState['inputsWaitingFor']]>;
-
-  constructor(store: Pick<JobStore, 'queueState'> & WaitingCounts, outages: () => readonly Outage[]) {
-    this.#query = new ThrottledQuery(() => Promise.all([store.queueState(), countWaiting(outages(), store)]));
-  }
-
-  /** Returns the state, which may be a while old. `works` tells whether the store can be written. Rejects when it cannot be read. */
-  async read(works: Promise<boolean>): Promise<StoreState> {
-    const [isWritable, [state, waiting]] = await Promise.all([works, this.#query.value()]);
-    const { queued, reserved, running, oldestQueuedAt, callbacks } = state;
-    return {
-      works: isWritable,
-      inputs: { queued, reserved, running },
-      oldestWaitSeconds: oldestQueuedAt === null ? 0 : Math.max(0, (Date.now() - Date.parse(oldestQueuedAt)) / 1000),
-      callbacksWaiting: callbacks,
-      inputsWaitingFor: waiting,
-    };
-  }
+/** Reads what metrics say of the store, apart from whether it can be written. */
+export async function readStoreState(
+  store: Pick<JobStore, 'queueState'> & WaitingCounts,
+  outages: readonly Outage[],
+): Promise<Omit<StoreState, 'works'>> {
+  const [state, inputsWaitingFor] = await Promise.all([store.queueState(), countWaiting(outages, store)]);
+  const { oldestQueuedAt, callbacks: callbacksWaiting, ...inputs } = state;
+  const oldestWaitMs = oldestQueuedAt === null ? 0 : Date.now() - Date.parse(oldestQueuedAt);
+  return { inputs, oldestWaitSeconds: Math.max(0, oldestWaitMs / 1000), callbacksWaiting, inputsWaitingFor };
 }
 
 /** Counts the queued inputs that need what is away, and those that wait for something else, such as space on a disk, by its kind. */

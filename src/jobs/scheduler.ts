@@ -1,10 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { raceTimeout } from '#concurrency/race-abort.ts';
 import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import type { JobReport } from '#telemetry/run-report.ts';
 import { NO_IDENTITIES, signersOf } from './identities.ts';
-import { type InputAttempt, NO_PROGRESS, NOTHING_RUNNING, type RunningProgress, withProgress } from './job.ts';
+import { type InputAttempt, NO_PROGRESS } from './job.ts';
 import { AbsentIdentities } from './outages/absent-identities.ts';
 import { HangWatch } from './outages/hang-watch.ts';
 import { type Outage, Outages, type OutagesOptions } from './outages/outages.ts';
@@ -16,9 +16,6 @@ import { InputRun, InputRunner, type RunnerOptions } from './scheduling/run-inpu
 import { type SlotBounds, Slots } from './scheduling/slots.ts';
 import { StoreWrites } from './scheduling/store-writes.ts';
 import type { FinishedInput, HandedIn, JobRequest, JobStore, LeasedInput, ReleasedInput } from './store/job-store.ts';
-
-/** The interval of renewing leases and looking for cancellations, in milliseconds. */
-const RENEWAL_INTERVAL_MS = 2_000;
 
 /** Leases at the same time. Slots that become free meanwhile share the next one. */
 const MAX_CONCURRENT_LEASES = 2;
@@ -117,7 +114,7 @@ export class Scheduler {
       this.#renewing ??= this.#renew().finally(() => {
         this.#renewing = null;
       });
-    }, RENEWAL_INTERVAL_MS).unref();
+    }, this.#queue.renewalIntervalMs).unref();
     void this.#followEvents();
     this.#fillSlots();
   }
@@ -130,12 +127,6 @@ export class Scheduler {
   /** The number of slots that are taken. */
   get running(): number {
     return this.#slots.taken;
-  }
-
-  /** Returns the progress of the running inputs of a job together, as far as the store does not have it. */
-  progressOf(jobId: string): RunningProgress {
-    if (this.#queue.isShared) return NOTHING_RUNNING;
-    return this.#runsOf(jobId).reduce((sum, { progress }) => withProgress(sum, progress), NOTHING_RUNNING);
   }
 
   /** Takes note of identities that were replaced, and leases what they allow. */
@@ -160,10 +151,7 @@ export class Scheduler {
     this.#hangs?.stop();
     this.#absent?.stop();
     clearTimeout(this.#stall);
-    const grace = new AbortController();
-    const elapsed = sleep(graceMs, undefined, { signal: grace.signal }).catch(() => undefined);
-    await Promise.race([this.#idle(), elapsed]);
-    grace.abort();
+    await raceTimeout(this.#idle(), graceMs, undefined);
     const reason = new Error('the service is stopping');
     this.#stopping.abort(reason);
     for (const { abort } of this.#runs) abort.abort(reason);
@@ -247,14 +235,14 @@ export class Scheduler {
     // The slot is free before the end is committed, so that the start of the next input shares the commit.
     this.#freeSlot(run, 'ended');
     const handedIn = await this.writes.write(() =>
-      'reason' in end ? this.#queue.release([end]) : this.#queue.finish([end]),
+      'reason' in end ? this.#queue.release(end) : this.#queue.finish(end),
     );
     this.#runs.delete(run);
     // A dependency may have been tried with this one alone.
     this.#fillSlots();
     if (this.#runsOf(run.lease.jobId).length === 0) this.#outputPaths.suspend(run.lease.jobId);
     if (handedIn === undefined) return;
-    this.admission.add(run.lease.caller, handedIn.queuedCount);
+    if (handedIn.input === 'queued') this.admission.add(run.lease.caller, 1);
     this.#handedIn(end, handedIn);
   }
 
@@ -289,11 +277,11 @@ export class Scheduler {
     this.#fillSlots();
   }
 
-  #handedIn(end: FinishedInput | ReleasedInput, { late, finishedJobs }: HandedIn): void {
-    if (late.length > 0) this.#logLate(end);
+  #handedIn(end: FinishedInput | ReleasedInput, { input, finishedJob }: HandedIn): void {
+    if (input === 'late') this.#logLate(end);
     else if ('entry' in end && end.entry.error_details !== undefined)
       this.#options.inputFailed(end.entry.error_details.reason as Reason);
-    for (const report of finishedJobs) this.jobFinished(report);
+    if (finishedJob !== null) this.jobFinished(finishedJob);
   }
 
   #logLate(end: FinishedInput | ReleasedInput): void {
@@ -329,8 +317,8 @@ export class Scheduler {
 
   #stopLost(lost: InputAttempt): void {
     const run = this.#runsOf(lost.jobId).find(({ lease }) => lease.inputIndex === lost.inputIndex);
-    // The end of an input ends its lease, too.
-    if (run === undefined || run.state === 'ended') return;
+    // The end of an input ends its lease, too. Until then it is lost at each renewal.
+    if (run === undefined || run.state === 'ended' || run.abort.signal.aborted) return;
     this.#options.log.warn(idsOf(lost), 'a lease was lost');
     run.abort.abort(new Error('the lease was lost'));
   }

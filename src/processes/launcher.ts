@@ -4,8 +4,8 @@ import { mkdir, realpath } from 'node:fs/promises';
 import { getCompileCacheDir } from 'node:module';
 import { constants, homedir } from 'node:os';
 import { dirname, join, sep } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { raceTimeout } from '#concurrency/race-abort.ts';
 import { findProgram } from './find-program.ts';
 import {
   coreLimit,
@@ -180,15 +180,8 @@ class RealPaths {
     this.#looking ??= this.#lookAtAll().finally(() => {
       this.#looking = null;
     });
-    const elapsed = new AbortController();
-    const hangs = sleep(LOOK_BOUND_MS, undefined, { signal: elapsed.signal }).then(
-      () => {
-        this.hanging = this.#asked;
-      },
-      () => undefined,
-    );
-    await Promise.race([this.#looking, hangs]);
-    elapsed.abort();
+    const looked = this.#looking.then(() => true);
+    if (!(await raceTimeout(looked, LOOK_BOUND_MS, false))) this.hanging = this.#asked;
   }
 
   async #lookAtAll(): Promise<void> {

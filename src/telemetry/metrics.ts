@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { raceTimeout } from '#concurrency/race-abort.ts';
 import { catalogue, INPUT_REASONS, type Reason } from '#errors/catalogue.ts';
 import { DEPENDENCY_KINDS, type DependencyKind } from '#errors/entry.ts';
 import { type JobReport, KNOWN_CALLS, phaseDurations, type RunReport } from './run-report.ts';
@@ -236,11 +236,8 @@ export class Metrics {
   }
 
   async #storeNow(): Promise<StoreState> {
-    const elapsed = new AbortController();
-    const late = sleep(STATE_TIMEOUT_MS, UNKNOWN_STATE, { signal: elapsed.signal }).catch(() => UNKNOWN_STATE);
-    const state = await Promise.race([this.#sources.store().catch(() => UNKNOWN_STATE), late]);
-    elapsed.abort();
-    return state;
+    const state = this.#sources.store().catch(() => UNKNOWN_STATE);
+    return await raceTimeout(state, STATE_TIMEOUT_MS, UNKNOWN_STATE);
   }
 
   /** Names that are no longer configured share a label, so that labels stay few. */

@@ -3,8 +3,9 @@ import { describe, test } from 'node:test';
 import { configSchema } from '#config/config-schema.ts';
 import { jobRequestResponse } from '#contract/job.ts';
 import { type ListedJob, listedJob } from '#contract/job-list.ts';
-import { ListFeed, type RecentJobs } from '#jobs/following/job-feeds.ts';
+import { ListFeed } from '#jobs/following/job-feeds.ts';
 import type { ListEvent } from '#jobs/job.ts';
+import type { JobStore } from '#jobs/store/job-store.ts';
 import { type JobServer, serveJobs, sharedJobServer } from './serve-jobs.ts';
 import { readRawEvents } from './sse-reader.ts';
 
@@ -127,7 +128,7 @@ describe('a feed of the list', () => {
   function feedOf(polls: readonly (ListedJob[] | Error)[], { more = false } = {}) {
     let next = 0;
     const done = Promise.withResolvers<void>();
-    const recentJobs: RecentJobs = async () => {
+    const recentJobs: JobStore['recentJobs'] = async () => {
       const jobs = polls[Math.min(next, polls.length - 1)];
       next += 1;
       if (next > polls.length) done.resolve();

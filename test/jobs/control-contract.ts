@@ -185,8 +185,8 @@ export function describeJobControl(engineName: string, databaseFor: DatabaseFor)
       const store = await sharedStore();
       const jobId = await submitted(store, ['a'], { traceParent: 'the trace' });
       const lease = await started(store, jobId);
-      const results = [{ lease, entry: cancelledEntry(0), progress: NO_PROGRESS, digest: null }];
-      const [report] = (await store.finishInputs(results)).finishedJobs;
+      const result = { lease, entry: cancelledEntry(0), progress: NO_PROGRESS, digest: null };
+      const { finishedJob: report } = await store.finishInput(result);
       assert.deepEqual(
         [report?.operation, report?.status, report?.inputs, report?.traceParent],
         ['c2pa-video', 'failed', 1, 'the trace'],

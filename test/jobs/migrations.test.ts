@@ -178,13 +178,12 @@ describe('a database of an older release', () => {
         [batch, 7, -3, 1],
       ],
     );
-    const results = leases.map((lease) => ({
-      lease,
-      entry: cancelledEntry(lease.inputIndex),
-      progress: NO_PROGRESS,
-      digest: null,
-    }));
-    const { finishedJobs } = await engine.queue.finish(results);
-    assert.deepEqual(new Set(finishedJobs.map((report) => report.jobId)), new Set([batch, sync]));
+    const finished = new Set<string>();
+    for (const lease of leases) {
+      const result = { lease, entry: cancelledEntry(lease.inputIndex), progress: NO_PROGRESS, digest: null };
+      const { finishedJob } = await engine.queue.finish(result);
+      if (finishedJob !== null) finished.add(finishedJob.jobId);
+    }
+    assert.deepEqual(finished, new Set([batch, sync]));
   });
 });

@@ -6,7 +6,7 @@ import { JobIds } from '#jobs/job-ids.ts';
 import type { JobEngine, LeaseRequest, QueueEvent } from '#jobs/queue/job-queue.ts';
 import { succeededEntry } from '#jobs/result-entries.ts';
 import type { FinishedInput, LeasedInput, ReleasedInput } from '#jobs/store/job-store.ts';
-import { ALL_JOBS } from '../support/jobs/leases.ts';
+import { ALL_JOBS, releaseAll } from '../support/jobs/leases.ts';
 import { resultsOf, type Scope, scripts, until } from '../support/jobs/test-jobs.ts';
 
 const ids = new JobIds();
@@ -86,7 +86,7 @@ export function describeJobQueue(engineName: string, openEngine: (scope: Scope) 
       const jobId = await submitted(engine, 2);
       const lease = await leaseOne(engine);
       assert(lease !== undefined);
-      await engine.queue.finish([resultOf(lease)]);
+      await engine.queue.finish(resultOf(lease));
       const next = await openAfterKill();
       assert.deepEqual((await next.store.findJob(jobId))?.progress?.inputs_done, 1);
       assert.deepEqual(
@@ -112,8 +112,7 @@ export function describeJobQueue(engineName: string, openEngine: (scope: Scope) 
         );
         assert.equal(await engine.queue.mayCommit(lost, AbortSignal.abort()), false);
       }
-      const { late } = await next.queue.finish([resultOf(lost)]);
-      assert.equal(late.length, 1);
+      assert.equal((await next.queue.finish(resultOf(lost))).input, 'late');
       assert.equal((await next.store.findJob(jobId))?.status, 'running');
     });
 
@@ -122,19 +121,16 @@ export function describeJobQueue(engineName: string, openEngine: (scope: Scope) 
       const jobId = await submitted(engine, 1);
       const old = await leaseOne(engine);
       assert(old !== undefined);
-      assert.equal((await engine.queue.release([{ lease: old, reason: 'stopped' }])).queuedCount, 1);
-      assert.equal((await engine.queue.finish([resultOf(old)])).late.length, 1);
+      assert.equal((await engine.queue.release({ lease: old, reason: 'stopped' })).input, 'queued');
+      assert.equal((await engine.queue.finish(resultOf(old))).input, 'late');
       const current = await leaseOne(engine);
       assert(current !== undefined);
       assert.equal(current.attempt, 2);
-      assert.equal((await engine.queue.finish([resultOf(old)])).late.length, 1);
-      assert.equal((await engine.queue.release([{ lease: old, reason: 'stopped' }])).late.length, 1);
-      const { finishedJobs } = await engine.queue.finish([resultOf(current)]);
-      assert.deepEqual(
-        finishedJobs.map((report) => [report.jobId, report.status, report.inputs]),
-        [[jobId, 'succeeded', 1]],
-      );
-      assert.equal((await engine.queue.finish([resultOf(current)])).late.length, 1);
+      assert.equal((await engine.queue.finish(resultOf(old))).input, 'late');
+      assert.equal((await engine.queue.release({ lease: old, reason: 'stopped' })).input, 'late');
+      const { finishedJob } = await engine.queue.finish(resultOf(current));
+      assert.deepEqual([finishedJob?.jobId, finishedJob?.status, finishedJob?.inputs], [jobId, 'succeeded', 1]);
+      assert.equal((await engine.queue.finish(resultOf(current))).input, 'late');
       assert.equal(resultsOf(await engine.store.findJob(jobId)).length, 1);
     });
 
@@ -148,13 +144,12 @@ export function describeJobQueue(engineName: string, openEngine: (scope: Scope) 
         await engine.store.cancelJob(jobId);
         leases.push(...(await during));
         assert.deepEqual(await leaseAll(engine), []);
-        const released = leases.map((lease) => ({ lease, reason: 'stopped' }) as const);
         if (leases.length > 0) {
           const { cancelledJobs } = await engine.queue.renew(leases.map((lease) => ({ ...lease, ...NO_PROGRESS })));
           assert.deepEqual(cancelledJobs, [jobId]);
         }
-        const { late } = await engine.queue.release(released);
-        assert.deepEqual(late, [], 'inputs were cancelled that had been leased');
+        const released = await releaseAll(engine, leases);
+        assert(!released.some(({ input }) => input === 'late'), 'inputs were cancelled that had been leased');
         assert.equal((await engine.store.findJob(jobId))?.status, 'failed');
       }
     });
@@ -163,7 +158,7 @@ export function describeJobQueue(engineName: string, openEngine: (scope: Scope) 
       const { engine, reopen } = await openEngine(t);
       await submitted(engine, 100);
       const { inputs } = await engine.queue.lease({ ...ALL_JOBS, count: 3 });
-      await engine.queue.release(inputs.map((lease) => ({ lease, reason: 'stopped' })));
+      await releaseAll(engine, inputs);
       await engine.close();
       const again = await reopen();
       const { queued, reserved, running } = await again.store.queueState();
@@ -179,10 +174,10 @@ export function describeJobQueue(engineName: string, openEngine: (scope: Scope) 
       const schedule = async () => {
         while (count < 120) {
           const { inputs } = await engine.queue.lease({ ...ALL_JOBS, count: 2 });
-          const { finishedJobs, late } = await engine.queue.finish(inputs.map(resultOf));
-          assert.deepEqual(late, []);
+          const ends = await Promise.all(inputs.map((lease) => engine.queue.finish(resultOf(lease))));
+          assert(!ends.some(({ input }) => input === 'late'));
           count += inputs.length;
-          finished.push(...finishedJobs.map((report) => report.jobId));
+          finished.push(...ends.flatMap(({ finishedJob }) => finishedJob?.jobId ?? []));
         }
       };
       await Promise.all(Array.from({ length: 6 }, schedule));
@@ -196,7 +191,7 @@ export function describeJobQueue(engineName: string, openEngine: (scope: Scope) 
       await submitted(engine, 1);
       const lease = await leaseOne(engine);
       assert(lease !== undefined);
-      await engine.queue.release([{ lease, reason: 'transient-failure', retryAt: Date.now() + 1_000 }]);
+      await engine.queue.release({ lease, reason: 'transient-failure', retryAt: Date.now() + 1_000 });
       assert.equal(await leaseOne(engine), undefined);
       let again: LeasedInput | undefined;
       await until(async () => {
@@ -285,7 +280,7 @@ export function describeJobQueue(engineName: string, openEngine: (scope: Scope) 
       const taken = async (withoutDependencies: readonly string[], overdueBefore = new Date(0)) => {
         const filter = { withoutDependencies, overdueBefore: overdueBefore.toISOString() };
         const leases = await leaseAll(engine, filter);
-        await engine.queue.release(leases.map((lease) => ({ lease, reason: 'stopped' })));
+        await releaseAll(engine, leases);
         return leases.map(({ inputIndex }) => inputIndex).sort();
       };
       assert.deepEqual(await taken(['signer']), [2, 3]);
@@ -293,7 +288,7 @@ export function describeJobQueue(engineName: string, openEngine: (scope: Scope) 
       assert.deepEqual(await taken([]), [0, 1, 2, 3]);
       const met = (await leaseAll(engine)).find(({ inputIndex }) => inputIndex === 3);
       assert(met !== undefined);
-      await engine.queue.release([outageOf(met, 'scratch_folder', '2026-01-02T00:00:00.000Z')]);
+      await engine.queue.release(outageOf(met, 'scratch_folder', '2026-01-02T00:00:00.000Z'));
       assert.deepEqual(await taken(['scratch_folder']), []);
       assert.deepEqual(await taken(['scratch_folder'], new Date('2026-01-03')), [3]);
       const [waiting] = await engine.store.waitingInputs([jobId], []);
@@ -313,7 +308,7 @@ export function describeJobQueue(engineName: string, openEngine: (scope: Scope) 
       );
       const taken = async (onlySigners: readonly string[] | null) => {
         const leases = await leaseAll(engine, { onlySigners, overdueBefore: '2030-01-01' });
-        await engine.queue.release(leases.map((lease) => ({ lease, reason: 'stopped' })));
+        await releaseAll(engine, leases);
         return leases.map(({ jobId }) => jobs.indexOf(jobId)).sort();
       };
       assert.deepEqual(await taken(null), [0, 1, 2, 3]);
@@ -323,7 +318,7 @@ export function describeJobQueue(engineName: string, openEngine: (scope: Scope) 
       assert.deepEqual(await taken(['signer:news', 'signer:a_b', 'signer']), [0, 1, 2, 3]);
       const [held] = await leaseAll(engine, { onlySigners: ['signer:news'], withoutJobs: jobs.slice(3) });
       assert(held !== undefined);
-      await engine.queue.release([outageOf(held, 'signer:news')]);
+      await engine.queue.release(outageOf(held, 'signer:news'));
       assert.equal(
         await leaseOne(engine, { onlySigners: [], overdueBefore: '2030-01-01', withoutJobs: jobs.slice(3) }),
         undefined,
@@ -351,7 +346,7 @@ export function describeJobQueue(engineName: string, openEngine: (scope: Scope) 
       await submitted(engine, 3, {}, needs);
       const [met] = await leaseAll(engine, { onlySigners: ['signer:news'] });
       assert(met !== undefined);
-      await engine.queue.release([outageOf(met, 'output_folder', '2026-01-05')]);
+      await engine.queue.release(outageOf(met, 'output_folder', '2026-01-05'));
       for (const day of ['2026-01-01', '2026-01-02'])
         for (const signer of ['signer:a_b', 'signer:news']) await engine.store.recordWaiting(signer, day);
       const overdue = await leaseAll(engine, { withoutDependencies: needs.flat(), overdueBefore: '2026-01-02' });
@@ -364,7 +359,7 @@ export function describeJobQueue(engineName: string, openEngine: (scope: Scope) 
       const jobId = await submitted(engine, 2, {}, [['signer'], ['signer']]);
       const lease = await leaseOne(engine);
       assert(lease !== undefined);
-      assert.equal((await engine.queue.release([outageOf(lease, 'signer')])).queuedCount, 1);
+      assert.equal((await engine.queue.release(outageOf(lease, 'signer'))).input, 'queued');
       assert.equal(await leaseOne(engine, { withoutDependencies: ['signer'] }), undefined);
       assert.deepEqual(
         (await engine.store.waitingInputs([jobId], ['signer'])).map(({ dependency, count }) => [dependency, count]),

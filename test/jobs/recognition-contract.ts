@@ -72,7 +72,8 @@ export function describeRecognition(engineName: string, databaseFor: DatabaseFor
         progress: NO_PROGRESS,
         digest: null,
       });
-      await store.finishInputs([failed('SOURCE_EMPTY', c), failed('JOB_NOT_ENDED', a)]);
+      await store.finishInput(failed('SOURCE_EMPTY', c));
+      await store.finishInput(failed('JOB_NOT_ENDED', a));
       await look();
       await store.cancelJob(jobId);
       await look();

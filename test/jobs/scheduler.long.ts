@@ -240,7 +240,10 @@ function schedulerOf(queue: Partial<JobQueue>, requestOfJob: JobStore['requestOf
   };
   const store: Partial<JobStore> = { requestOfJob, countQueued: async () => new Map() };
   const events = new QueueEvents().stream;
-  return new Scheduler(options, { store, queue: { isShared: false, events, ...queue } } as JobEngine);
+  return new Scheduler(options, {
+    store,
+    queue: { isShared: false, renewalIntervalMs: 2_000, events, ...queue },
+  } as JobEngine);
 }
 
 test('there are two extra workers at most, however long all are busy', async (t) => {
@@ -282,20 +285,20 @@ test('a caller with nothing running gets an extra worker at once, whether or not
 });
 
 test('an input whose request cannot be read runs again after a pause', async () => {
-  const released = Promise.withResolvers<readonly ReleasedInput[]>();
+  const released = Promise.withResolvers<ReleasedInput>();
   const leases = [[LEASED], []];
   const queue: Partial<JobQueue> = {
     lease: async () => ({ inputs: leases.shift() ?? [], finishedJobs: [] }),
-    release: async (inputs) => {
-      released.resolve(inputs);
-      return { late: [], finishedJobs: [], queuedCount: 1 };
+    release: async (input) => {
+      released.resolve(input);
+      return { input: 'queued', finishedJob: null };
     },
   };
   const scheduler = schedulerOf(queue, () => Promise.reject(new TypeError('a defect of the statement')));
   const before = Date.now();
   await scheduler.begin();
-  const [first] = await released.promise;
-  assert(first?.reason === 'transient-failure' && first.retryAt >= before + 1_000);
+  const first = await released.promise;
+  assert(first.reason === 'transient-failure' && first.retryAt >= before + 1_000);
   await scheduler.stop(0);
 });
 
@@ -304,9 +307,9 @@ test('an input that is leased while the service stops is returned', async () => 
   const released: ReleasedInput[] = [];
   const queue: Partial<JobQueue> = {
     lease: () => leased.promise,
-    release: async (inputs) => {
-      released.push(...inputs);
-      return { late: [], finishedJobs: [], queuedCount: inputs.length };
+    release: async (input) => {
+      released.push(input);
+      return { input: 'queued', finishedJob: null };
     },
   };
   const request = {

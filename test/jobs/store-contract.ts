@@ -159,6 +159,20 @@ export function describeJobStore(engineName: string, databaseFor: DatabaseFor) {
       });
     });
 
+    test('bytes of running inputs count as progress while they run', async () => {
+      const store = await sharedStore();
+      const jobId = await submitted(store, ['a', 'b']);
+      const lease = await started(store, jobId);
+      const progress = async () => {
+        const { bytes_done: done, bytes_total: total, fraction } = (await store.findJob(jobId))?.progress ?? {};
+        return [done, total, fraction];
+      };
+      await store.recordProgress([{ ...lease, bytesDone: 3, bytesTotal: 9 }]);
+      assert.deepEqual(await progress(), [3, 9, 1 / 6]);
+      await release(store, lease, { reason: 'transient-failure', retryAt: Date.now() + 60_000 });
+      assert.deepEqual(await progress(), [0, 0, 0]);
+    });
+
     test('a late result of an old attempt is refused and changes nothing', async () => {
       const store = await sharedStore();
       const jobId = await submitted(store, ['a']);

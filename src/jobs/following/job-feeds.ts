@@ -4,7 +4,7 @@ import type { ListedJob } from '#contract/job-list.ts';
 import type { JobScope } from '../caller.ts';
 import type { JobEvent, JobSnapshot, ListEvent } from '../job.ts';
 import { seenBy } from '../outages/waiting-for.ts';
-import type { JobStore } from '../store/job-store.ts';
+import type { JobPage, JobStore } from '../store/job-store.ts';
 
 /** The source of a feed. Each method may reject while the store cannot be reached. */
 interface FeedSource extends Pick<JobStore, 'finishedInputs' | 'resultEntries'> {
@@ -169,14 +169,19 @@ export class CompletionWaiters {
     this.#intervalMs = intervalMs;
   }
 
-  /** Resolves with true when the job is finished, with false after the timeout. Rejects when the signal is aborted. */
+  /**
+   * Resolves with true when the job is finished, as one is that is not known; with false after the timeout. Rejects when the signal is
+   * aborted.
+   */
   async wait(jobId: string, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const notify = () => resolve(true);
     const timer = setTimeout(resolve, timeoutMs, false);
+    // The wait begins before the query, so that the job cannot finish unseen between them.
     this.#add(jobId, notify);
     try {
-      return await raceAbort(promise, signal);
+      const [finished] = await this.#finishedAmong([jobId]);
+      return finished !== undefined || (await raceAbort(promise, signal));
     } finally {
       this.#remove(jobId, notify);
       clearTimeout(timer);
@@ -222,17 +227,11 @@ const OVERLAP_MS = 10_000;
 const MAX_CHANGED_JOBS = 500;
 
 /**
- * Reads the jobs that were submitted or finished after a time, and those that run; `more` is true where there are more
- * than the limit. May reject while the store cannot be reached.
- */
-export type RecentJobs = (since: Date, limit: number) => Promise<{ jobs: readonly ListedJob[]; more: boolean }>;
-
-/**
  * Follows the list of jobs. Changes are collected for a follower until it asks for more, so that a slow one
  * gets fewer events.
  */
 export class ListFeed {
-  readonly #query: ThrottledQuery<{ jobs: readonly ListedJob[]; more: boolean }>;
+  readonly #query: ThrottledQuery<JobPage>;
   readonly #intervalMs: number;
   readonly #followers = new Set<Follower>();
   /** The jobs of the last poll, each with its JSON. */
@@ -240,7 +239,8 @@ export class ListFeed {
   #polledAtMs = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(recentJobs: RecentJobs, intervalMs = LIST_POLL_INTERVAL_MS) {
+  /** `recentJobs` may reject while the store cannot be reached. */
+  constructor(recentJobs: JobStore['recentJobs'], intervalMs = LIST_POLL_INTERVAL_MS) {
     this.#intervalMs = intervalMs;
     this.#query = new ThrottledQuery(() => this.#readRecent(recentJobs));
   }
@@ -290,7 +290,7 @@ export class ListFeed {
     for (const follower of this.#followers) follower.add(changed, recent.more);
   }
 
-  async #readRecent(recentJobs: RecentJobs): ReturnType<RecentJobs> {
+  async #readRecent(recentJobs: JobStore['recentJobs']): Promise<JobPage> {
     const nowMs = Date.now();
     const since = new Date((this.#polledAtMs || nowMs) - OVERLAP_MS);
     const recent = await recentJobs(since, MAX_CHANGED_JOBS);

@@ -16,11 +16,11 @@ import type { SeenNode } from './node-registry.ts';
  * - Methods reject with an AppError when the database cannot be used. Any other error is a defect that a retry cannot help.
  */
 export interface JobQueue {
-  /**
-   * True when other nodes lease inputs of the same jobs. Then leases expire, output paths are reserved in the store, and the
-   * store has the progress of running inputs.
-   */
+  /** True when other nodes lease inputs of the same jobs. Then leases expire, and output paths are reserved in the store. */
   readonly isShared: boolean;
+
+  /** The interval of renewals, in milliseconds. */
+  readonly renewalIntervalMs: number;
 
   /** The events of this queue, for one reader. They are hints: one that is missed is made up for by a later look. */
   readonly events: AsyncIterable<QueueEvent>;
@@ -37,11 +37,11 @@ export interface JobQueue {
    */
   mayCommit(lease: InputAttempt, signal: AbortSignal): Promise<boolean>;
 
-  /** Records results, and finishes the jobs whose last inputs they are. */
-  finish(results: readonly FinishedInput[]): Promise<HandedIn>;
+  /** Records the result of an input, and finishes its job where it is the last one. */
+  finish(result: FinishedInput): Promise<HandedIn>;
 
-  /** Returns leased inputs without results, which are queued again: at once, or at `retryAt`. */
-  release(inputs: readonly ReleasedInput[]): Promise<HandedIn>;
+  /** Returns a leased input without a result, which is queued again: at once, or at `retryAt`. */
+  release(input: ReleasedInput): Promise<HandedIn>;
 
   /** Stops looking for work, and queues inputs again that it leased ahead. To be called when all leases are handed in. */
   close(): Promise<void>;
@@ -82,6 +82,17 @@ export interface JobEngine {
   readonly otherNodes: () => readonly SeenNode[] | null;
   /** Closes the queue, then the store. */
   close(): Promise<void>;
+}
+
+/** Joins a store with its queue, which submits and cancels jobs. It knows no other nodes. */
+export function engineOf(store: JobStore, queue: JobQueue & Pick<JobStore, 'submitJob' | 'cancelJob'>): JobEngine {
+  const close = async () => {
+    await queue.close();
+    await store.close();
+  };
+  const submitJob: JobStore['submitJob'] = (job) => queue.submitJob(job);
+  const cancelJob: JobStore['cancelJob'] = (jobId, scope) => queue.cancelJob(jobId, scope);
+  return { store: { ...store, submitJob, cancelJob, close }, queue, otherNodes: () => [], close };
 }
 
 /** The stream of events of a queue. */

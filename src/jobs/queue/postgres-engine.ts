@@ -6,7 +6,7 @@ import type { JobStore } from '../store/job-store.ts';
 import { openPostgres, type PostgresDatabase } from '../store/postgres/postgres-database.ts';
 import { isRead, runMethod, STORE_METHODS, type StoreMethod } from '../store/store-methods.ts';
 import type { Database } from '../store/tables.ts';
-import type { JobEngine } from './job-queue.ts';
+import { engineOf, type JobEngine } from './job-queue.ts';
 import { NodeRegistry, nodeSettings } from './node-registry.ts';
 import { PostgresQueue } from './postgres-queue.ts';
 
@@ -47,29 +47,19 @@ export async function openPostgresEngine(
   try {
     const queue = await PostgresQueue.open(database, url, log);
     log.info({ database: database.address }, 'job database opened');
-    const close = async () => {
-      await queue.close();
-      await database.close();
-    };
-    const store: JobStore = {
-      ...postgresStoreMethods(database),
-      submitJob: (job) => queue.submitJob(job),
-      cancelJob: (jobId, scope) => queue.cancelJob(jobId, scope),
-      close,
-    };
-    return { store, queue, database, otherNodes: () => [], close };
+    return { ...engineOf(postgresStore(database), queue), database };
   } catch (error) {
     await database.close();
     throw error;
   }
 }
 
-/** Returns the methods of the store on PostgreSQL: each call is one read or one transaction. */
-function postgresStoreMethods(database: PostgresDatabase): Pick<JobStore, StoreMethod> {
+/** Returns the store on PostgreSQL: each call is one read or one transaction. */
+function postgresStore(database: PostgresDatabase): JobStore {
   const call = (method: StoreMethod, args: readonly unknown[]) => {
     const run = (db: Database) => runMethod(db, method, args);
     return isRead(method) ? database.read(run) : database.transaction(run);
   };
   const bound = STORE_METHODS.map((method) => [method, (...args: unknown[]) => call(method, args)]);
-  return Object.fromEntries(bound) as Pick<JobStore, StoreMethod>;
+  return { ...(Object.fromEntries(bound) as Pick<JobStore, StoreMethod>), close: () => database.close() };
 }

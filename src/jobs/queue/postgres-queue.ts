@@ -1,3 +1,4 @@
+import { raceAbort } from '#concurrency/race-abort.ts';
 import type { ByteProgress } from '#operations/operation.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { JobReport } from '#telemetry/run-report.ts';
@@ -9,7 +10,6 @@ import {
   isSameInput,
   recordResults,
   releaseInput,
-  sumOf,
   undoServiceExit,
 } from '../store/finish-input.ts';
 import type {
@@ -21,13 +21,13 @@ import type {
   NewJob,
   ReleasedInput,
 } from '../store/job-store.ts';
-import { leaseQueued, takeOverInput } from '../store/lease-inputs.ts';
+import { leaseQueued, recordProgress, takeOverInput } from '../store/lease-inputs.ts';
 import { Batcher } from '../store/postgres/batcher.ts';
 import { HEARTBEAT_SECONDS, type JobMessage, MessageQueue } from '../store/postgres/message-queue.ts';
 import { NotificationListener, NotificationPublisher } from '../store/postgres/notifications.ts';
 import type { PostgresDatabase } from '../store/postgres/postgres-database.ts';
 import { ANY_PRIORITIES, LeaseTurns } from '../store/priority.ts';
-import { LeftOutGroups, recordProgress } from '../store/queue-state.ts';
+import { LeftOutGroups } from '../store/queue-state.ts';
 import { submitJobs } from '../store/submit-job.ts';
 import type { Database } from '../store/tables.ts';
 import { updateJobs } from '../store/update-jobs.ts';
@@ -54,14 +54,10 @@ interface HeldInput {
   readonly lease: LeasedInput;
   readonly message: JobMessage;
   readonly timer: LeaseTimer;
-  lost: boolean;
 }
 
-/** A lease or results, which are written with others. */
-interface Exchange {
-  readonly request: LeaseRequest | null;
-  readonly results: readonly FinishedInput[];
-}
+/** A lease or a result, which is written with others. */
+type Exchange = { readonly request: LeaseRequest } | { readonly result: FinishedInput };
 
 /**
  * The queue that several nodes share: a job message for each input, which pg-boss hands to one node, and deletes in the
@@ -69,6 +65,7 @@ interface Exchange {
  */
 export class PostgresQueue implements JobQueue {
   readonly isShared = true;
+  readonly renewalIntervalMs = 2_000;
   readonly #database: PostgresDatabase;
   readonly #messages: MessageQueue;
   readonly #publisher: NotificationPublisher;
@@ -111,7 +108,7 @@ export class PostgresQueue implements JobQueue {
   }
 
   lease(request: LeaseRequest): Promise<NewLeases> {
-    return this.#exchanges.call({ request, results: [] }, 0);
+    return this.#exchanges.call({ request }, 0);
   }
 
   async renew(running: readonly (InputAttempt & ByteProgress)[]): Promise<Renewal> {
@@ -125,28 +122,23 @@ export class PostgresQueue implements JobQueue {
   async mayCommit(lease: InputAttempt, signal: AbortSignal): Promise<boolean> {
     const timer = this.#held.get(keyOf(lease))?.timer;
     if (timer === undefined) return false;
-    const aborted = Promise.withResolvers<void>();
-    signal.addEventListener('abort', () => aborted.resolve(), { once: true });
+    // An abort ends the loop; `renewed` never rejects.
     while (!signal.aborted && !timer.covers(MIN_LEASE_AT_COMMIT_MS))
-      await Promise.race([timer.renewed, aborted.promise]);
+      await raceAbort(timer.renewed, signal).catch(() => undefined);
     return !signal.aborted;
   }
 
-  async finish(results: readonly FinishedInput[]): Promise<HandedIn> {
-    const handedIn = await this.#exchanges.call({ request: null, results }, results.length);
-    for (const { lease } of results) this.#held.delete(keyOf(lease));
-    return handedIn;
+  async finish(result: FinishedInput): Promise<HandedIn> {
+    const { isLate, finishedJobs } = await this.#exchanges.call({ result }, 1);
+    this.#held.delete(keyOf(result.lease));
+    return { input: isLate ? 'late' : 'finished', finishedJob: finishedJobs[0] ?? null };
   }
 
-  async release(inputs: readonly ReleasedInput[]): Promise<HandedIn> {
-    const handedIn = await this.#database.transaction(async (db) => {
-      const all: HandedIn[] = [];
-      for (const input of inputs) all.push(await this.#releaseOne(db, input));
-      return sumOf(all);
-    });
-    for (const { lease } of inputs) this.#held.delete(keyOf(lease));
-    this.#publishFinished(handedIn.finishedJobs);
-    if (handedIn.queuedCount > 0) this.#announceWork();
+  async release(input: ReleasedInput): Promise<HandedIn> {
+    const handedIn = await this.#database.transaction((db) => this.#release(db, input));
+    this.#held.delete(keyOf(input.lease));
+    if (handedIn.finishedJob !== null) this.#publishFinished([handedIn.finishedJob]);
+    if (handedIn.input === 'queued') this.#announceWork();
     return handedIn;
   }
 
@@ -179,36 +171,34 @@ export class PostgresQueue implements JobQueue {
   }
 
   async #renewMessages(running: readonly InputAttempt[]): Promise<readonly InputAttempt[]> {
-    const held = running.flatMap((lease) => this.#held.get(keyOf(lease)) ?? []).filter(({ lost }) => !lost);
+    const held = running.flatMap((lease) => this.#held.get(keyOf(lease)) ?? []);
     const askedAtMs = this.#clock();
     const expired = new Set(await this.#messages.renew(held.map(({ message }) => message)));
-    for (const one of held) {
-      // One that was handed in meanwhile has no message any more.
-      one.lost = expired.has(one.message) && this.#held.has(keyOf(one.lease));
-      if (!expired.has(one.message)) one.timer.renew(askedAtMs);
-    }
-    return held.filter(({ lost }) => lost).map(({ lease }) => lease);
+    for (const { message, timer } of held) if (!expired.has(message)) timer.renew(askedAtMs);
+    // One that was handed in meanwhile has no message any more.
+    const isLost = ({ message, lease }: HeldInput) => expired.has(message) && this.#held.has(keyOf(lease));
+    return held.filter(isLost).map(({ lease }) => lease);
   }
 
-  async #exchangeAll(batch: readonly Exchange[]): Promise<readonly (NewLeases & HandedIn)[]> {
+  async #exchangeAll(batch: readonly Exchange[]): Promise<readonly (NewLeases & { readonly isLate: boolean })[]> {
     const askedAtMs = this.#clock();
     const answers = await this.#database.transaction((db) => this.#exchange(db, batch));
     for (const { finishedJobs, taken } of answers) {
       this.#publishFinished(finishedJobs);
       for (const { lease, message } of taken) {
         const timer = new LeaseTimer(this.#clock, askedAtMs, LEASE_MS);
-        this.#held.set(keyOf(lease), { lease, message, timer, lost: false });
+        this.#held.set(keyOf(lease), { lease, message, timer });
       }
     }
-    return answers.map(({ taken, ...handedIn }) => ({ ...handedIn, inputs: taken.map(({ lease }) => lease) }));
+    return answers.map(({ taken, ...others }) => ({ ...others, inputs: taken.map(({ lease }) => lease) }));
   }
 
   /** Writes leases and results. Statements are for all of them together, because every statement costs a round trip. */
   async #exchange(db: Database, batch: readonly Exchange[]) {
     const received = [];
-    for (const { request } of batch) received.push(request === null ? [] : await this.#receive(db, request));
+    for (const exchange of batch) received.push('request' in exchange ? await this.#receive(db, exchange.request) : []);
     const { leased, starts } = await leaseQueued(db, received.flat(), 'running');
-    const results = batch.flatMap((exchange) => exchange.results);
+    const results = batch.flatMap((exchange) => ('result' in exchange ? [exchange.result] : []));
     const recorded = await recordResults(db, results);
     const finished = await updateJobs(db, [...starts, ...recorded]);
     const isLate = ({ lease }: FinishedInput) => !recorded.some((one) => isSameInput(one, lease));
@@ -218,15 +208,13 @@ export class PostgresQueue implements JobQueue {
     );
     const answers = [];
     for (const [index, exchange] of batch.entries()) {
-      const late = exchange.results.filter(isLate).map(({ lease }) => lease);
-      for (const lease of late) await undoServiceExit(db, lease);
+      const { taken, finishedJobs } = await this.#takeAll(db, received[index] ?? [], leased);
+      const result = 'result' in exchange ? exchange.result : null;
+      if (result !== null && isLate(result)) await undoServiceExit(db, result.lease);
       // The end of a job is reported with one of its inputs.
-      const finishedJobs = exchange.results.flatMap(({ lease: { jobId } }) => {
-        const report = finished.get(jobId);
-        return report !== undefined && finished.delete(jobId) ? [report] : [];
-      });
-      const taken = await this.#takeAll(db, received[index] ?? [], leased, finishedJobs);
-      answers.push({ taken, late, finishedJobs, queuedCount: 0 });
+      const report = finished.get(result?.lease.jobId ?? '');
+      if (report !== undefined && finished.delete(report.jobId)) finishedJobs.push(report);
+      answers.push({ taken, isLate: result !== null && isLate(result), finishedJobs });
     }
     return answers;
   }
@@ -240,23 +228,17 @@ export class PostgresQueue implements JobQueue {
   }
 
   /** Returns the leases of received messages; takes over the inputs that were not queued, and deletes messages of finished ones. */
-  async #takeAll(
-    db: Database,
-    messages: readonly JobMessage[],
-    leased: readonly LeasedInput[],
-    finishedJobs: JobReport[],
-  ): Promise<readonly { readonly lease: LeasedInput; readonly message: JobMessage }[]> {
-    const taken = [];
+  async #takeAll(db: Database, messages: readonly JobMessage[], leased: readonly LeasedInput[]) {
+    const taken: { readonly lease: LeasedInput; readonly message: JobMessage }[] = [];
+    const finishedJobs: JobReport[] = [];
     for (const message of messages) {
       const queued = leased.find((lease) => isSameInput(lease, message));
-      const { lease, finishedJobs: ended } = queued
-        ? { lease: queued, finishedJobs: [] }
-        : await takeOverInput(db, message);
-      finishedJobs.push(...ended);
+      const { lease, finishedJob } = queued ? { lease: queued, finishedJob: null } : await takeOverInput(db, message);
+      if (finishedJob !== null) finishedJobs.push(finishedJob);
       if (lease === null) await this.#messages.delete(db, [message]);
       else taken.push({ lease, message });
     }
-    return taken;
+    return { taken, finishedJobs };
   }
 
   async #deleteMessages(db: Database, leases: readonly InputAttempt[]): Promise<void> {
@@ -267,14 +249,14 @@ export class PostgresQueue implements JobQueue {
   }
 
   /** Queues an input again with its message, or finishes it. A late lease is another node's by now. */
-  async #releaseOne(db: Database, input: ReleasedInput): Promise<HandedIn> {
+  async #release(db: Database, input: ReleasedInput): Promise<HandedIn> {
     const { lease, reason } = input;
     // Its message has the pause.
     const handedIn = await releaseInput(db, input, 'queued');
     const retryAt = 'retryAt' in input ? input.retryAt : null;
     const held = this.#held.get(keyOf(lease));
-    if (handedIn.late.length > 0) await undoServiceExit(db, lease);
-    else if (handedIn.queuedCount === 0) await this.#deleteMessages(db, [lease]);
+    if (handedIn.input === 'late') await undoServiceExit(db, lease);
+    else if (handedIn.input === 'finished') await this.#deleteMessages(db, [lease]);
     else if (held !== undefined) {
       const { priority, needs } = held.lease;
       const queued = { priority, needs: reason === 'outage' ? input.needs : needs };

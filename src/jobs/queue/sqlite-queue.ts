@@ -1,4 +1,5 @@
 import type { AppError } from '#errors/app-error.ts';
+import type { ByteProgress } from '#operations/operation.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { JobScope } from '../caller.ts';
 import { isSigner } from '../dependencies.ts';
@@ -18,6 +19,7 @@ import type {
 import { ANY_PRIORITIES, compareInputs, LeaseTurns, LOW_PRIORITY_INTERVAL } from '../store/priority.ts';
 import { openSqlite, type SqliteStore } from '../store/sqlite/sqlite-job-store.ts';
 import {
+  engineOf,
   type JobEngine,
   type JobQueue,
   type LeaseRequest,
@@ -52,22 +54,7 @@ export async function openSqliteEngine(
     await store.close();
     throw error;
   }
-  const queue = new SqliteQueue(store);
-  const close = async () => {
-    await queue.close();
-    await store.close();
-  };
-  return {
-    store: {
-      ...store,
-      submitJob: (job) => queue.submitJob(job),
-      cancelJob: (jobId, scope) => queue.cancelJob(jobId, scope),
-      close,
-    },
-    queue,
-    otherNodes: () => [],
-    close,
-  };
+  return engineOf(store, new SqliteQueue(store));
 }
 
 /**
@@ -76,6 +63,8 @@ export async function openSqliteEngine(
  */
 class SqliteQueue implements JobQueue {
   readonly isShared = false;
+  /** As often as those who follow a job look at its progress. */
+  readonly renewalIntervalMs = 500;
   readonly #store: JobStore;
   readonly #batched: JobStore;
   readonly #events = new QueueEvents();
@@ -133,17 +122,14 @@ class SqliteQueue implements JobQueue {
     await this.#putBack(request);
     while (this.#mustFetch(request) && this.#fetching !== null) await this.#fetching;
     const mustFetch = this.#mustFetch(request);
-    if (mustFetch) {
-      const started = await this.#fetch(request, this.#readyCount(request) === 0 ? request.count : 0);
-      if (started.length > 0) return { inputs: started, finishedJobs: [] };
-    }
+    if (mustFetch) await this.#fetch(request);
     const inputs = this.#take(request);
     // Their attempt numbers are on the disk. If the start is not, an exit of the service is not counted.
     if (inputs.length > 0) this.#batched.startInputs(inputs).catch(() => undefined);
     // The others are leased by the next call, so that these do not wait for the disk.
     if (inputs.length < request.count && !mustFetch) this.#events.push({ type: 'work' });
     if (this.#hasMore && this.#fetching === null && this.#readyCount(request) <= MIN_LEASED_AHEAD) {
-      this.#fetch(request, 0).then(
+      this.#fetch(request).then(
         () => this.#events.push({ type: 'work' }),
         // The next lease reports that the database cannot be used.
         () => undefined,
@@ -153,9 +139,11 @@ class SqliteQueue implements JobQueue {
   }
 
   /** Leases of the embedded store last until its process exits. */
-  async renew(running: readonly InputAttempt[]): Promise<Renewal> {
-    const jobIds = [...new Set(running.map(({ jobId }) => jobId))];
-    return { lost: [], cancelledJobs: jobIds.length === 0 ? [] : await this.#store.cancelledAmong(jobIds) };
+  async renew(running: readonly (InputAttempt & ByteProgress)[]): Promise<Renewal> {
+    if (running.length === 0) return { lost: [], cancelledJobs: [] };
+    await this.#batched.recordProgress(running);
+    const jobIds = new Set(running.map(({ jobId }) => jobId));
+    return { lost: [], cancelledJobs: await this.#store.cancelledAmong([...jobIds]) };
   }
 
   async mayCommit(): Promise<boolean> {
@@ -163,16 +151,14 @@ class SqliteQueue implements JobQueue {
   }
 
   /** Delays results, to share commits, while others of the job are leased: only the last one is waited for. */
-  finish(results: readonly FinishedInput[]): Promise<HandedIn> {
-    const isWaitedFor = results.some(({ lease }) => !this.#ahead.some(({ jobId }) => jobId === lease.jobId));
-    return (isWaitedFor ? this.#store : this.#batched).finishInputs(results);
+  finish(result: FinishedInput): Promise<HandedIn> {
+    const isWaitedFor = !this.#ahead.some(({ jobId }) => jobId === result.lease.jobId);
+    return (isWaitedFor ? this.#store : this.#batched).finishInput(result);
   }
 
-  async release(inputs: readonly ReleasedInput[]): Promise<HandedIn> {
-    const handedIn = await this.#store.releaseInputs(inputs);
-    for (const input of inputs) {
-      if ('retryAt' in input && input.retryAt !== null) this.#pause(input.lease, input.retryAt);
-    }
+  async release(input: ReleasedInput): Promise<HandedIn> {
+    const handedIn = await this.#store.releaseInput(input);
+    if ('retryAt' in input && input.retryAt !== null) this.#pause(input.lease, input.retryAt);
     this.#announceWork();
     return handedIn;
   }
@@ -213,7 +199,7 @@ class SqliteQueue implements JobQueue {
   }
 
   async #requeue(leases: readonly InputAttempt[]): Promise<void> {
-    if (leases.length > 0) await this.#store.releaseInputs(leases.map((lease) => ({ lease, reason: 'stopped' })));
+    await Promise.all(leases.map((lease) => this.#store.releaseInput({ lease, reason: 'stopped' })));
   }
 
   #mustFetch(request: LeaseRequest): boolean {
@@ -222,9 +208,9 @@ class SqliteQueue implements JobQueue {
     return maySort || this.#readyCount(request) === 0;
   }
 
-  /** Leases inputs ahead, and `startCount` that start at once, which it returns. */
-  #fetch(filter: LeaseFilter, startCount: number): Promise<readonly LeasedInput[]> {
-    const fetched = this.#fetchNow(filter, startCount);
+  /** Leases inputs ahead: at least as many as are asked for, where none is ready. */
+  #fetch(request: LeaseRequest): Promise<void> {
+    const fetched = this.#fetchNow(request);
     const fetching = fetched
       .catch(() => undefined)
       .then(() => {
@@ -234,17 +220,16 @@ class SqliteQueue implements JobQueue {
     return fetched;
   }
 
-  async #fetchNow(filter: LeaseFilter, startCount: number) {
+  async #fetchNow(request: LeaseRequest): Promise<void> {
+    const { count: requested, ...filter } = request;
     this.#sortedFor = [filter, ...this.#sortedFor].slice(0, MAX_SORTED_FILTERS);
-    const count = Math.min(LEASE_AHEAD, MAX_LEASED_AHEAD - this.#ahead.length);
-    const lowCount = LEASE_AHEAD_LOW - this.#aheadLow.length;
-    const startPriorities = startCount > 0 ? this.#turns.next() : ANY_PRIORITIES;
+    const needed = this.#readyCount(request) === 0 ? requested : 0;
+    const count = Math.max(needed, Math.min(LEASE_AHEAD, MAX_LEASED_AHEAD - this.#ahead.length));
     const parts: readonly LeasePart[] = [
-      { count: startCount, status: 'running', maxPriorities: startPriorities },
-      { count, status: 'reserved', maxPriorities: ANY_PRIORITIES },
-      { count: lowCount, status: 'reserved', maxPriorities: this.#turns.low },
+      { count, maxPriorities: ANY_PRIORITIES },
+      { count: LEASE_AHEAD_LOW - this.#aheadLow.length, maxPriorities: this.#turns.low },
     ];
-    const [started = [], next = [], low = []] = await this.#store.leaseInputs(parts, filter).catch((error) => {
+    const [next = [], low = []] = await this.#store.leaseInputs(parts, filter).catch((error) => {
       this.#sortedFor = [];
       throw error;
     });
@@ -253,7 +238,6 @@ class SqliteQueue implements JobQueue {
     this.#ahead.push(...next);
     this.#ahead.sort(compareInputs);
     this.#aheadLow.push(...low);
-    return started;
   }
 
   /** Takes inputs that are leased ahead. */

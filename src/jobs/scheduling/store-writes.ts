@@ -1,3 +1,4 @@
+import { raceTimeout } from '#concurrency/race-abort.ts';
 import { type Backoff, backoffMs, pause } from '#concurrency/retry.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Log } from '#telemetry/logger.ts';
@@ -23,7 +24,6 @@ export class StoreWrites {
   #fails = false;
   /** The probe that runs, or that ended less than `PROBE_INTERVAL_MS` ago. */
   #probed: Promise<boolean> | null = null;
-  #writing: Promise<boolean> | null = null;
 
   /** Nothing is retried after the signal is aborted; a first attempt is still made. */
   constructor(log: Log, probeWrite: () => Promise<void>, signal: AbortSignal) {
@@ -39,7 +39,10 @@ export class StoreWrites {
     signal.addEventListener('abort', () => this.#outage.stop());
   }
 
-  /** Returns true when no write fails now, and a probe succeeded at most `PROBE_INTERVAL_MS` ago. Never rejects. */
+  /**
+   * Returns true when no write fails now, and a probe succeeded at most `PROBE_INTERVAL_MS` ago; false where it has not ended in
+   * time. Never rejects.
+   */
   async work(): Promise<boolean> {
     if (this.#fails) return false;
     this.#probed ??= this.#probe().finally(() => {
@@ -48,7 +51,7 @@ export class StoreWrites {
       };
       setTimeout(forget, PROBE_INTERVAL_MS).unref();
     });
-    return this.#probed;
+    return await raceTimeout(this.#probed, PROBE_TIMEOUT_MS, false);
   }
 
   /**
@@ -86,18 +89,6 @@ export class StoreWrites {
 
   /** Probes by a write: a read would succeed on a full disk. */
   async #probe(): Promise<boolean> {
-    // Joins a write that an earlier probe started and that has not completed.
-    this.#writing ??= this.#tryWrite().finally(() => {
-      this.#writing = null;
-    });
-    const { promise: late, resolve } = Promise.withResolvers<boolean>();
-    const timer = setTimeout(() => resolve(false), PROBE_TIMEOUT_MS);
-    const works = await Promise.race([this.#writing, late]);
-    clearTimeout(timer);
-    return works;
-  }
-
-  async #tryWrite(): Promise<boolean> {
     try {
       await this.#probeWrite();
       this.succeeded();

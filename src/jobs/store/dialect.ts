@@ -69,19 +69,6 @@ export function labelsOf(db: Database) {
 }
 
 /**
- * Makes the JSON of the recorded progress of a job's running inputs: their bytes done, bytes in total, and the number of
- * inputs that the parts which are done make up. A part of the one statement, so that no input is counted twice or not at
- * all. Null on SQLite, which does not record it.
- */
-export function runningProgressOf(db: Database): RawBuilder<string | null> {
-  if (!isPostgres(db)) return sql<null>`null`;
-  return sql<string | null>`case when jobs.status = 'running' then (
-    select json_build_array(sum(inputs.bytes_done), sum(inputs.bytes_total),
-      sum(case when inputs.bytes_total > 0 then least(1, inputs.bytes_done::float8 / inputs.bytes_total) end))::text
-    from inputs where inputs.job_id = jobs.job_id and inputs.status = 'running') end`;
-}
-
-/**
  * Keeps SQLite, which has no statistics, from finding jobs by the index of a column: it would sort all that it finds.
  * PostgreSQL chooses by its statistics.
  */

@@ -17,20 +17,20 @@ export const MAX_SERVICE_EXITS = 10;
 
 const UNCHANGED = { changed: false, finishedJob: null, inputCount: 0 } as const satisfies Partial<Cancellation>;
 
-/** Implements `JobStore.finishInputs`. */
-export async function finishInputs(db: Database, results: readonly FinishedInput[]): Promise<HandedIn> {
-  const recorded = await recordResults(db, results);
+const LATE: HandedIn = { input: 'late', finishedJob: null };
+const QUEUED: HandedIn = { input: 'queued', finishedJob: null };
+
+/** Implements `JobStore.finishInput`. */
+export async function finishInput(db: Database, result: FinishedInput): Promise<HandedIn> {
+  const recorded = await recordResults(db, [result]);
   const finished = await updateJobs(db, recorded);
-  return {
-    late: results.flatMap(({ lease }) => (recorded.some((one) => isSameInput(one, lease)) ? [] : [lease])),
-    finishedJobs: [...finished.values()],
-    queuedCount: 0,
-  };
+  if (recorded.length === 0) return LATE;
+  return { input: 'finished', finishedJob: finished.get(result.lease.jobId) ?? null };
 }
 
 /** Records the result of an input that produced nothing. */
 export function finishWithout(db: Database, lease: InputAttempt, entry: ResultEntry): Promise<HandedIn> {
-  return finishInputs(db, [{ lease, entry, progress: NO_PROGRESS, digest: null }]);
+  return finishInput(db, { lease, entry, progress: NO_PROGRESS, digest: null });
 }
 
 export function isSameInput(one: InputId, other: InputId): boolean {
@@ -84,26 +84,11 @@ function countsOf({ status, error_details }: ResultEntry) {
   };
 }
 
-/** Implements `JobStore.releaseInputs`. */
-export async function releaseInputs(db: Database, released: readonly ReleasedInput[]): Promise<HandedIn> {
-  const all: HandedIn[] = [];
-  for (const one of released) all.push(await releaseInput(db, one, 'reserved'));
-  return sumOf(all);
-}
-
-export function sumOf(handedIn: readonly HandedIn[]): HandedIn {
-  return {
-    late: handedIn.flatMap(({ late }) => late),
-    finishedJobs: handedIn.flatMap(({ finishedJobs }) => finishedJobs),
-    queuedCount: handedIn.reduce((sum, { queuedCount }) => sum + queuedCount, 0),
-  };
-}
-
-/** Releases an input without a result, as `JobStore.releaseInputs` does each. `pausedAs` is its status until it is to run again. */
+/** Implements `JobStore.releaseInput`. `pausedAs` is the status of an input until it is to run again. */
 export async function releaseInput(
   db: Database,
   released: ReleasedInput,
-  pausedAs: 'reserved' | 'queued',
+  pausedAs: 'reserved' | 'queued' = 'reserved',
 ): Promise<HandedIn> {
   const { lease } = released;
   switch (released.reason) {
@@ -138,8 +123,7 @@ async function changeLeased(
 ): Promise<HandedIn> {
   if (await isCancelled(db, lease.jobId)) return finishWithout(db, lease, cancelledEntry(lease.inputIndex));
   const update = db.updateTable('inputs').set(changes).where(isCurrent(lease));
-  const isLate = (await update.executeTakeFirst()).numUpdatedRows === 0n;
-  return { late: isLate ? [lease] : [], finishedJobs: [], queuedCount: isLate ? 0 : 1 };
+  return (await update.executeTakeFirst()).numUpdatedRows === 0n ? LATE : QUEUED;
 }
 
 /**
@@ -149,7 +133,7 @@ async function changeLeased(
  */
 export async function recordServiceExit(db: Database, lease: InputAttempt, exitCause: string): Promise<HandedIn> {
   const input = await db.selectFrom('inputs').select('service_ends').where(isCurrent(lease)).executeTakeFirst();
-  if (input === undefined) return { late: [lease], finishedJobs: [], queuedCount: 0 };
+  if (input === undefined) return LATE;
   const times = input.service_ends + 1;
   if (times < MAX_SERVICE_EXITS || (await isCancelled(db, lease.jobId)))
     return changeLeased(db, lease, { status: 'queued', service_ends: times });

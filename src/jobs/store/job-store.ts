@@ -39,7 +39,6 @@ export interface JobStore {
 
   /**
    * Reads a job as last recorded, with its results once it is finished. Resolves with null when there is none in the scope.
-   * SQLite does not count the bytes of running inputs: its only process knows them.
    */
   findJob(jobId: string, scope?: JobScope): Promise<JobSnapshot | null>;
 
@@ -86,7 +85,7 @@ export interface JobStore {
   pruneJobs(finishedBefore: Date): Promise<number>;
 
   /**
-   * Leases queued inputs in the order of their priorities; fewer when fewer are queued. Each part has its bounds on
+   * Reserves queued inputs in the order of their priorities; fewer when fewer are queued. Each part has its bounds on
    * priorities: it takes inputs within the first one, then within the next one while it needs more.
    */
   leaseInputs(parts: readonly LeasePart[], filter: LeaseFilter): Promise<readonly (readonly LeasedInput[])[]>;
@@ -97,20 +96,23 @@ export interface JobStore {
    */
   startInputs(leases: readonly InputAttempt[]): Promise<void>;
 
+  /** Records the progress of running inputs, where it has changed. Ignores late leases. */
+  recordProgress(running: readonly (InputAttempt & ByteProgress)[]): Promise<void>;
+
   /** Returns what the inputs of a job share; null when there is no such job. */
   requestOfJob(jobId: string): Promise<JobRequest | null>;
 
   /** Returns the paths that a job reads and has written so far. */
   pathsOfJob(jobId: string): Promise<JobPaths>;
 
-  /** Records the results of inputs, and finishes the jobs whose last inputs they are. */
-  finishInputs(results: readonly FinishedInput[]): Promise<HandedIn>;
+  /** Records the result of an input, and finishes its job where it is the last one. */
+  finishInput(result: FinishedInput): Promise<HandedIn>;
 
   /**
-   * Releases leased inputs without results. They are queued again; with a time to retry at, they stay reserved until they are
-   * released as stopped. An input finishes when its job is cancelled. Exits of its process and transient failures are counted.
+   * Releases a leased input without a result. It is queued again; with a time to retry at, it stays reserved until it is
+   * released as stopped. It finishes when its job is cancelled. Exits of its process and transient failures are counted.
    */
-  releaseInputs(released: readonly ReleasedInput[]): Promise<HandedIn>;
+  releaseInput(released: ReleasedInput): Promise<HandedIn>;
 
   /**
    * Recovers all leases of an earlier run of the service, which must have exited. Running inputs are queued again, or fail
@@ -270,10 +272,9 @@ export interface Cancellation {
 /** The numbers of queued inputs of each caller; null stands for jobs without one. */
 export type QueuedCounts = ReadonlyMap<string | null, number>;
 
-/** The inputs of a lease that are recorded alike. */
+/** Inputs that are leased within the same bounds. */
 export interface LeasePart {
   readonly count: number;
-  readonly status: 'running' | 'reserved';
   /** Upper bounds of priorities, the preferred one first; the last one bounds nothing. */
   readonly maxPriorities: readonly number[];
 }
@@ -357,14 +358,12 @@ export interface WaitingInputs {
   readonly error: AppErrorData | null;
 }
 
-/** The effects of handing in results or leases. */
+/** The effect of handing in a lease, with a result or without. */
 export interface HandedIn {
-  /** The leases that were late: nothing was written for them. */
-  readonly late: readonly InputAttempt[];
-  /** The jobs that finished by that. */
-  readonly finishedJobs: readonly JobReport[];
-  /** The number of inputs that wait again. */
-  readonly queuedCount: number;
+  /** `queued`: it waits again. `late`: nothing was written. */
+  readonly input: 'finished' | 'queued' | 'late';
+  /** The report of the job that finished by that. */
+  readonly finishedJob: JobReport | null;
 }
 
 /** The effects of a recovery. */

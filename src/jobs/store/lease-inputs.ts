@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { JobStatus } from '#contract/job.ts';
+import type { ByteProgress } from '#operations/operation.ts';
 import type { JobReport } from '#telemetry/run-report.ts';
 import type { InputAttempt, InputId } from '../job.ts';
 import { cancelledEntry } from '../result-entries.ts';
@@ -19,12 +20,12 @@ export async function leaseInputs(
 ): Promise<readonly (readonly LeasedInput[])[]> {
   const all: LeasedInput[][] = [];
   let isExhausted = false;
-  for (const { count, status, maxPriorities } of parts) {
+  for (const { count, maxPriorities } of parts) {
     const leased: LeasedInput[] = [];
     for (const maxPriority of maxPriorities) {
       if (isExhausted || leased.length >= count) break;
       const next = await nextQueued(db, count - leased.length, maxPriority, filter);
-      leased.push(...(await leaseAndStart(db, next, status)));
+      leased.push(...(await leaseQueued(db, next, 'reserved')).leased);
     }
     // The last bound is none.
     isExhausted ||= leased.length < count;
@@ -70,16 +71,6 @@ async function nextQueued(
   );
 }
 
-async function leaseAndStart(
-  db: Database,
-  inputs: readonly InputId[],
-  status: LeasePart['status'],
-): Promise<readonly LeasedInput[]> {
-  const { leased, starts } = await leaseQueued(db, inputs, status);
-  if (status === 'running') await updateJobs(db, starts);
-  return leased;
-}
-
 /** Implements `JobStore.startInputs`. */
 export async function startInputs(db: Database, leases: readonly InputAttempt[]): Promise<void> {
   for (const lease of leases)
@@ -94,6 +85,18 @@ export async function startInputs(db: Database, leases: readonly InputAttempt[])
     db,
     queued.map((job) => startOf(job.job_id)),
   );
+}
+
+/** Implements `JobStore.recordProgress`. */
+export async function recordProgress(db: Database, running: readonly (InputAttempt & ByteProgress)[]): Promise<void> {
+  for (const { bytesDone, bytesTotal, ...lease } of running) {
+    await db
+      .updateTable('inputs')
+      .set({ bytes_done: bytesDone, bytes_total: bytesTotal })
+      .where(isCurrent(lease))
+      .where(({ eb, or }) => or([eb('bytes_done', '!=', bytesDone), eb('bytes_total', '!=', bytesTotal)]))
+      .execute();
+  }
 }
 
 /** Implements `JobStore.requestOfJob`. */
@@ -123,17 +126,18 @@ export async function recoverLeases(db: Database): Promise<RecoveredLeases> {
 export async function takeOverInput(
   db: Database,
   input: InputId,
-): Promise<{ readonly lease: LeasedInput | null; readonly finishedJobs: readonly JobReport[] }> {
+): Promise<{ readonly lease: LeasedInput | null; readonly finishedJob: JobReport | null }> {
   const lost = await leasedInputs(db)
     .where('job_id', '=', input.jobId)
     .where('input_index', '=', input.inputIndex)
     .executeTakeFirst();
   const recovered = lost && (await recoverLease(db, lost, 'with its whole node'));
-  const isFinished = recovered?.queuedCount === 0 && recovered.late.length === 0;
-  if (isFinished) return { lease: null, finishedJobs: recovered.finishedJobs };
+  if (recovered?.input === 'finished') return { lease: null, finishedJob: recovered.finishedJob };
   // Also when nothing was lost: its node may have queued it again meanwhile, and this is its only job message.
-  const [lease = null] = await leaseAndStart(db, [input], 'running');
-  return { lease, finishedJobs: lease === null ? await finishCancelled(db, input) : [] };
+  const { leased, starts } = await leaseQueued(db, [input], 'running');
+  await updateJobs(db, starts);
+  const [lease = null] = leased;
+  return { lease, finishedJob: lease === null ? await finishCancelled(db, input) : null };
 }
 
 /** The columns of `JobRequest`. */
@@ -154,7 +158,7 @@ const INPUT_COLUMNS = { job_id: 'text', input_index: 'integer' } as const;
 export async function leaseQueued(
   db: Database,
   inputs: readonly InputId[],
-  status: LeasePart['status'],
+  status: 'running' | 'reserved',
 ): Promise<{ readonly leased: readonly LeasedInput[]; readonly starts: readonly JobChange[] }> {
   if (inputs.length === 0) return { leased: [], starts: [] };
   const rows = inputs.map(({ jobId, inputIndex }) => ({ job_id: jobId, input_index: inputIndex }));
@@ -213,8 +217,8 @@ function recoverLease(
 }
 
 /** Finishes an input that was queued again while its job was cancelled; returns its job when that finished it. */
-async function finishCancelled(db: Database, { jobId, inputIndex }: InputId): Promise<readonly JobReport[]> {
-  if (!(await isCancelled(db, jobId))) return [];
+async function finishCancelled(db: Database, { jobId, inputIndex }: InputId): Promise<JobReport | null> {
+  if (!(await isCancelled(db, jobId))) return null;
   // Only a leased input can finish.
   const lease = await db
     .updateTable('inputs')
@@ -224,6 +228,6 @@ async function finishCancelled(db: Database, { jobId, inputIndex }: InputId): Pr
     .where('status', '=', 'queued')
     .returning('attempt')
     .executeTakeFirst();
-  if (lease === undefined) return [];
-  return (await finishWithout(db, { jobId, inputIndex, ...lease }, cancelledEntry(inputIndex))).finishedJobs;
+  if (lease === undefined) return null;
+  return (await finishWithout(db, { jobId, inputIndex, ...lease }, cancelledEntry(inputIndex))).finishedJob;
 }

@@ -1,8 +1,5 @@
 import { type ExpressionBuilder, sql } from 'kysely';
-import type { ByteProgress } from '#operations/operation.ts';
 import { dependencyOf, SIGNER } from '../dependencies.ts';
-import type { InputAttempt } from '../job.ts';
-import { isCurrent } from './finish-input.ts';
 import type { LeaseFilter, QueuedCounts, QueueState } from './job-store.ts';
 import { identitiesBeside, isLeftOut, type NeedsFilter, needsIn } from './needs.ts';
 import type { Database, Tables } from './tables.ts';
@@ -43,18 +40,6 @@ export async function queueState(db: Database): Promise<QueueState> {
     oldestQueuedAt: oldest?.queued_at ?? null,
     callbacks: Number(callbacks.count),
   };
-}
-
-/** Records the progress of running inputs where it has changed, for other nodes to read. Ignores late leases. */
-export async function recordProgress(db: Database, running: readonly (InputAttempt & ByteProgress)[]): Promise<void> {
-  for (const { bytesDone, bytesTotal, ...lease } of running) {
-    await db
-      .updateTable('inputs')
-      .set({ bytes_done: bytesDone, bytes_total: bytesTotal })
-      .where(isCurrent(lease))
-      .where(({ eb, or }) => or([eb('bytes_done', '!=', bytesDone), eb('bytes_total', '!=', bytesTotal)]))
-      .execute();
-  }
 }
 
 /** Implements `JobStore.countQueued`. */

@@ -8,7 +8,7 @@ import type { OperationName } from '#operations/operation.ts';
 import type { JobScope } from '../caller.ts';
 import type { JobSnapshot } from '../job.ts';
 import { firstJobIdAt } from '../job-ids.ts';
-import { boundedColumns, givenRows, labelsOf, reasonOf, runningProgressOf, withoutIndex } from './dialect.ts';
+import { boundedColumns, givenRows, jsonObject, labelsOf, reasonOf, withoutIndex } from './dialect.ts';
 import type { JobFilter, JobPage, RecordedRequest, RetriedJob } from './job-store.ts';
 import type { Database, JobRow, Tables } from './tables.ts';
 import { withoutQueries } from './url-secrets.ts';
@@ -45,7 +45,7 @@ interface VisibleJob
   readonly names: string | null;
   /** JSON of the labels; null or `{}` where there are none. */
   readonly labels: string | null;
-  /** JSON of the progress of running inputs, as `runningProgressOf` makes it. */
+  /** JSON of the progress of running inputs; null where none runs. */
   readonly running: string | null;
 }
 
@@ -62,6 +62,22 @@ const namesOfFirst = (count: number) => sql<string | null>`(
   select '[' || string_agg(name, ',') || ']' from (
     select name from inputs where inputs.job_id = jobs.job_id and input_index < ${sql.lit(count)}
     order by input_index) as named)`;
+
+/** The progress of running inputs together. `inputsDone` is the number that the parts which are done make up: two halves count 1. */
+const RUNNING = {
+  bytesDone: 'sum(bytes_done)',
+  bytesTotal: 'sum(bytes_total)',
+  inputsDone: `sum(case when bytes_done < bytes_total then cast(bytes_done as double precision) / bytes_total
+    when bytes_total > 0 then 1 end)`,
+} as const;
+
+/** Makes the JSON of that. A part of the one statement, so that no input is counted twice or not at all. */
+function runningProgressOf(db: Database) {
+  // The first condition on the status is that of the index.
+  return sql<string | null>`case when jobs.status = 'running' then (
+    select ${jsonObject(db, RUNNING)} from inputs
+    where inputs.job_id = jobs.job_id and inputs.status in ('reserved', 'running') and inputs.status = 'running') end`;
+}
 
 const RESULTS = sql<string | null>`case when jobs.finished_at is not null then (
   select ${RESULT_ENTRIES} from inputs where inputs.job_id = jobs.job_id) end`;
@@ -243,13 +259,13 @@ function timingOf({ queued_at, started_at, finished_at }: VisibleJob): JobSnapsh
 
 function progressOf(job: VisibleJob): NonNullable<JobSnapshot['progress']> {
   const { inputs_done, inputs_total } = job;
-  const [bytesDone, bytesTotal, inputsDone] = JSON.parse(job.running ?? '[]') as (number | null)[];
+  const running: { readonly [Part in keyof typeof RUNNING]?: number | null } = JSON.parse(job.running ?? '{}');
   return {
     inputs_done,
     inputs_total,
-    bytes_done: job.bytes_done + (bytesDone ?? 0),
-    bytes_total: job.bytes_total + (bytesTotal ?? 0),
-    fraction: Math.min(1, (inputs_done + (inputsDone ?? 0)) / inputs_total),
+    bytes_done: job.bytes_done + (running.bytesDone ?? 0),
+    bytes_total: job.bytes_total + (running.bytesTotal ?? 0),
+    fraction: Math.min(1, (inputs_done + (running.inputsDone ?? 0)) / inputs_total),
   };
 }
 

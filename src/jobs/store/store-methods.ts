@@ -1,7 +1,7 @@
 import { closeCallback, leaseCallbacks, postponeCallback } from './callbacks.ts';
-import { cancelJob, cancelledAmong, finishInputs, releaseInputs } from './finish-input.ts';
+import { cancelJob, cancelledAmong, finishInput, releaseInput } from './finish-input.ts';
 import type { JobStore } from './job-store.ts';
-import { leaseInputs, recoverLeases, requestOfJob, startInputs } from './lease-inputs.ts';
+import { leaseInputs, recordProgress, recoverLeases, requestOfJob, startInputs } from './lease-inputs.ts';
 import { probeWrite, pruneJobs } from './maintenance.ts';
 import { countNeeding, countWaiting, identitiesBeside, recordWaiting, waitingInputs } from './needs.ts';
 import { pathsOfJob, releaseOutputPaths, reserveOutputPath } from './output-paths.ts';
@@ -55,15 +55,16 @@ const reads = {
 const writes = {
   cancelJob,
   closeCallback,
-  finishInputs,
+  finishInput,
   leaseCallbacks,
   leaseInputs,
   postponeCallback,
   probeWrite,
   pruneJobs,
+  recordProgress,
   recordWaiting,
   recoverLeases,
-  releaseInputs,
+  releaseInput,
   releaseOutputPaths,
   reserveOutputPath,
   startInputs,

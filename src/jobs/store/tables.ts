@@ -34,7 +34,7 @@ interface JobsTable {
   inputs_cancelled: Generated<number>;
   /** The reason of the input that failed first. */
   first_reason: string | null;
-  /** Bytes of the finished inputs; the progress of running inputs is in their rows, or known to their process. */
+  /** Bytes of the finished inputs; the progress of running inputs is in their rows. */
   bytes_done: number;
   bytes_total: number;
   /** The time of the cancellation. */
@@ -98,7 +98,7 @@ interface InputsTable {
   waiting_since: string | null;
   /** JSON of the error that it met last (`AppErrorData`). */
   waiting_error: string | null;
-  /** The last recorded progress; only when several nodes share the store. */
+  /** The last recorded progress. */
   bytes_done: Generated<number>;
   bytes_total: Generated<number>;
   /** JSON of the request's input. */

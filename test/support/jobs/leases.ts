@@ -1,4 +1,5 @@
 import { type InputAttempt, NO_PROGRESS } from '#jobs/job.ts';
+import type { JobEngine } from '#jobs/queue/job-queue.ts';
 import { type ResultEntry, succeededEntry } from '#jobs/result-entries.ts';
 import type { HandedIn, JobStore, LeasedInput, LeaseFilter, ReleasedInput } from '#jobs/store/job-store.ts';
 import { ANY_PRIORITIES } from '#jobs/store/priority.ts';
@@ -22,15 +23,16 @@ export const ALL_JOBS: LeaseFilter = {
   overdueBefore: new Date(0).toISOString(),
 };
 
-/** Leases the next inputs of a job. */
+/** Leases the next inputs of a job, and starts them unless they are to be reserved. */
 export async function leased(
   store: JobStore,
   jobId: string,
   count = 1,
   status: 'running' | 'reserved' = 'running',
 ): Promise<readonly LeasedInput[]> {
-  const part = { count, status, maxPriorities: ANY_PRIORITIES };
+  const part = { count, maxPriorities: ANY_PRIORITIES };
   const [inputs = []] = await store.leaseInputs([part], { ...ALL_JOBS, onlyJobs: [jobId] });
+  if (status === 'running' && inputs.length > 0) await store.startInputs(inputs);
   return inputs;
 }
 
@@ -47,7 +49,7 @@ export async function finish(
   entry: ResultEntry,
   progress = NO_PROGRESS,
 ): Promise<End> {
-  return endOf(await store.finishInputs([{ lease, entry, progress, digest: null }]));
+  return endOf(await store.finishInput({ lease, entry, progress, digest: null }));
 }
 
 /** Records that one input succeeded. */
@@ -73,10 +75,14 @@ export async function release(
     reason: 'stopped',
   },
 ): Promise<End> {
-  return endOf(await store.releaseInputs([{ lease, ...why } satisfies ReleasedInput]));
+  return endOf(await store.releaseInput({ lease, ...why } satisfies ReleasedInput));
 }
 
-function endOf({ late, queuedCount, finishedJobs }: HandedIn): End {
-  const input = late.length > 0 ? 'late' : queuedCount > 0 ? 'queued' : 'finished';
-  return { input, jobFinished: finishedJobs.length > 0 };
+/** Returns inputs to a queue that were stopped. */
+export function releaseAll({ queue }: JobEngine, leases: readonly LeasedInput[]): Promise<readonly HandedIn[]> {
+  return Promise.all(leases.map((lease) => queue.release({ lease, reason: 'stopped' })));
+}
+
+function endOf({ input, finishedJob }: HandedIn): End {
+  return { input, jobFinished: finishedJob !== null };
 }
