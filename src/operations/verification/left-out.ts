@@ -123,8 +123,8 @@ function mismatchOf(binding: Binding | null): string {
   return binding?.by === 'boxes' ? 'assertion.bmffHash.mismatch' : 'assertion.dataHash.mismatch';
 }
 
-/** A file whose manifest the readers accept. */
-interface AcceptedFile {
+/** A file with its manifest. */
+export interface FileWithManifest {
   readonly source: ByteSource;
   readonly mediaType: string;
   /** Null where the container cannot be read here. */
@@ -133,8 +133,12 @@ interface AcceptedFile {
   readonly picture: PictureManifest | null;
   /** Null where its bytes are not known here. */
   readonly store: Uint8Array | null;
-  readonly report: ReadReport;
   readonly isSidecar: boolean;
+}
+
+/** A file whose manifest the readers accept. */
+interface AcceptedFile extends FileWithManifest {
+  readonly report: ReadReport;
 }
 
 /**
