@@ -1,5 +1,5 @@
 import { AppError } from '#errors/app-error.ts';
-import type { OutputChecker, ReadableAsset } from '#provenance/official-reader.ts';
+import type { OutputChecker, SdkAsset } from '#provenance/official-reader.ts';
 import type { InputContext } from './operation.ts';
 
 /**
@@ -12,7 +12,7 @@ const READ_BACK_ALLOWANCE_MS = 600_000;
 /** Has the official reader validate a staged output. Throws `READ_BACK_TIMED_OUT`, or what the reader finds. */
 export async function readBack(
   checker: OutputChecker,
-  asset: ReadableAsset,
+  asset: SdkAsset,
   sizeBytes: number,
   context: InputContext,
 ): Promise<void> {
