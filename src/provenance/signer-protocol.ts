@@ -20,24 +20,17 @@ export interface KeyOrder {
   readonly key: number | null;
 }
 
-/** A client of the signer, and the numbers of the keys that it may use now. */
-export interface SignerClientState {
-  readonly clientId: number;
-  readonly keys: readonly number[];
-}
-
 /**
- * A message to the signer process. The first one, `start`, has the clients whose channels it inherits, in that order, and the keys
- * that they use. `load` loads a key; `keep` drops all keys but some. A `client` is sent with its channel; `allow` changes the keys of
- * one, and `decide` answers a `KeyQuestion` with them, and whether an input runs in the client at all.
+ * A message to the signer process. The first one, `start`, has the numbers of the clients whose channels it inherits, in that order,
+ * and the keys that they use. `load` loads a key; `keep` drops all keys but some. A `client` is sent with its channel; `decide` answers
+ * the oldest `KeyQuestion` about one.
  */
 export type ToSigner =
-  | { readonly type: 'start'; readonly clients: readonly SignerClientState[]; readonly keys: readonly KeyOrder[] }
+  | { readonly type: 'start'; readonly clientIds: readonly number[]; readonly keys: readonly KeyOrder[] }
   | { readonly type: 'load'; readonly key: KeyOrder }
   | { readonly type: 'keep'; readonly keys: readonly number[] }
-  | { readonly type: 'client'; readonly client: SignerClientState }
-  | { readonly type: 'allow'; readonly client: SignerClientState }
-  | { readonly type: 'decide'; readonly client: SignerClientState; readonly isRunning: boolean }
+  | { readonly type: 'client'; readonly clientId: number }
+  | { readonly type: 'decide'; readonly clientId: number; readonly isAllowed: boolean }
   | { readonly type: 'ping' };
 
 /** A loaded credential, or why it cannot be loaded; `isOther` where its files hold certificates that are not wanted. */
@@ -55,12 +48,10 @@ export interface ProtocolViolation {
   readonly problem: string;
 }
 
-/**
- * The question of the signer process whether a client may use a key that it was not told of. The client's input may have begun a moment
- * ago: requests and what the service allows come over different channels.
- */
+/** The question of the signer process whether a client may use a key now, which it asks about each request. */
 export interface KeyQuestion {
   readonly askingClientId: number;
+  readonly key: number;
 }
 
 /**

@@ -1,7 +1,6 @@
 import assert from 'node:assert';
 import type { Socket } from 'node:net';
 import { extname } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import { backoffMs } from '#concurrency/retry.ts';
 import { Semaphore } from '#concurrency/semaphore.ts';
 import type { CredentialSettings, SignerSettings } from '#config/identities.ts';
@@ -17,7 +16,6 @@ import {
   type LoadAnswer,
   type ProtocolViolation,
   type SignerAnswer,
-  type SignerClientState,
   stopReading,
   type ToSigner,
 } from './signer-protocol.ts';
@@ -65,9 +63,6 @@ interface Client {
   readonly keys: readonly number[];
   /** The keys of the input that runs in it; null where none runs. */
   allowed: readonly number[] | null;
-  /** The keys that the signer knows it may use. */
-  told: readonly number[];
-  telling: NodeJS.Immediate | undefined;
 }
 
 /** A key in use: its credential, and the certificates that it was loaded with. */
@@ -166,14 +161,14 @@ export class SignerSupervisor {
    */
   attach(process: SigningProcess, channel: Socket | null, keys: readonly number[]): KeyAccess {
     const clientId = this.#nextClientId++;
-    const client: Client = { process, keys, allowed: null, told: [], telling: undefined };
+    const client: Client = { process, keys, allowed: null };
     if (channel !== null) {
       this.#clients.set(clientId, client);
       void process.exited.then(() => {
         this.#clients.delete(clientId);
         this.#dropKeys();
       });
-      this.#child?.send({ type: 'client', client: stateOf(clientId, client) }, stopReading(channel));
+      this.#child?.send({ type: 'client', clientId }, stopReading(channel));
     }
     return {
       allow: (allowed) => {
@@ -182,21 +177,8 @@ export class SignerSupervisor {
           'an input signs with an identity that was in force when its worker was started',
         );
         client.allowed = allowed;
-        client.telling ??= setImmediate(() => this.#tell(clientId, client));
       },
     };
-  }
-
-  /**
-   * Tells the signer what a client may use, at the end of a turn of the event loop: where its next input follows at once and uses the
-   * same keys, there is nothing to tell. A request that comes before is asked about.
-   */
-  #tell(clientId: number, client: Client): void {
-    client.telling = undefined;
-    const state = stateOf(clientId, client);
-    if (isDeepStrictEqual(state.keys, client.told)) return;
-    client.told = state.keys;
-    this.#child?.send({ type: 'allow', client: state });
   }
 
   /** Closes the signer as soon as its last key is let go of. */
@@ -257,10 +239,12 @@ export class SignerSupervisor {
     if ('problem' in event) {
       return this.#clients.get(event.clientId)?.process.kill(`because ${event.problem}`);
     }
-    const { askingClientId: clientId } = event;
+    const { askingClientId: clientId, key } = event;
     const client = this.#clients.get(clientId);
-    if (client !== undefined)
-      child.send({ type: 'decide', client: stateOf(clientId, client), isRunning: client.allowed !== null });
+    const isAllowed = client?.allowed?.includes(key);
+    // An input that asks for another key than its own violates the protocol; a request of one that has ended does not.
+    if (isAllowed === false) client?.process.kill('because it asked for a key that its input may not use');
+    else child.send({ type: 'decide', clientId, isAllowed: isAllowed === true });
   }
 
   /** Starts a process, and has it load the keys in use. Never rejects. */
@@ -269,10 +253,9 @@ export class SignerSupervisor {
     const keys = [...this.#keys];
     try {
       const child = this.#launch();
-      for (const client of this.#clients.values()) client.told = client.allowed ?? [];
-      const clients = Array.from(this.#clients, ([clientId, client]) => stateOf(clientId, client));
+      const clientIds = [...this.#clients.keys()];
       const orders = keys.map(([key, used]) => this.#orderOf(used.settings, { ...used, key }, null));
-      answer = await this.#asks.run(() => child.ask({ type: 'start', clients, keys: orders }, START));
+      answer = await this.#asks.run(() => child.ask({ type: 'start', clientIds, keys: orders }, START));
     } catch (error) {
       // The system gives no process now, for want of memory or descriptors.
       return this.#restartLater((error as Error).message);
@@ -345,8 +328,4 @@ export class SignerSupervisor {
     if (child?.isAlive === true && this.#asks.available > 0)
       await this.#asks.run(() => child.ask({ type: 'ping' }, PING));
   }
-}
-
-function stateOf(clientId: number, { allowed }: Client): SignerClientState {
-  return { clientId, keys: allowed ?? [] };
 }
