@@ -197,7 +197,7 @@ type SizeMeter = (
 function createSizeMeter(): SizeMeter {
   const cache = new Map<string, number>();
   return async (contents, signature, placeholders, signal) => {
-    const definition = completeManifest(defineManifest(normalizedContents(contents), PLACEHOLDERS), placeholders);
+    const definition = completeManifest(defineManifest(contents, PLACEHOLDERS), placeholders);
     const key = `${contents.request.identity} ${keyOf(definition)}`;
     const known = cache.get(key);
     if (known !== undefined) return known;
@@ -208,48 +208,25 @@ function createSizeMeter(): SizeMeter {
   };
 }
 
-function keyOf({ resources, ...rest }: ManifestDefinition): string {
-  const hash = createHash('sha256').update(JSON.stringify(rest));
+/** Returns a text that is the same for definitions of manifests of one size. */
+function keyOf({ json, createdLabels, resources }: ManifestDefinition): string {
+  const ingredients = (json['ingredients'] as readonly ManifestDefinition['json'][]).map(withSizes);
+  const hash = createHash('sha256').update(JSON.stringify([withSizes({ ...json, ingredients }), createdLabels]));
   for (const bytes of resources.values()) hash.update(bytes);
   return hash.digest('base64');
+}
+
+/** Returns a claim or an ingredient with the sizes of those texts in place of them that differ from file to file. */
+function withSizes({ title, instance_id: instanceId, ...rest }: ManifestDefinition['json']): object {
+  return { ...rest, title: sizeOf(title), instance_id: sizeOf(instanceId) };
+}
+
+function sizeOf(text: unknown): unknown {
+  return typeof text === 'string' ? Buffer.byteLength(text) : text;
 }
 
 function addToCache(cache: Map<string, number>, key: string, sizeBytes: number): void {
   const [oldest] = cache.keys();
   if (oldest !== undefined && cache.size >= MAX_CACHED_SIZES) cache.delete(oldest);
   cache.set(key, sizeBytes);
-}
-
-function normalizedContents({ request, ingredients, generator }: ManifestContents): ManifestContents {
-  const { parent, components, inputs, labels } = ingredients;
-  return {
-    request: { ...request, title: anyTitle(request.title) },
-    ingredients: {
-      parent: parent === null ? null : normalizedIngredient(parent),
-      components: components.map(normalizedIngredient),
-      inputs: inputs.map(normalizedIngredient),
-      labels,
-    },
-    generator,
-  };
-}
-
-function normalizedIngredient(ingredient: PreparedIngredient): PreparedIngredient {
-  const { title, instance_id: instanceId } = ingredient.json;
-  const json = {
-    ...ingredient.json,
-    ...(typeof title === 'string' && { title: anyTitle(title) }),
-    // An identifier of another length is the file's own.
-    ...(ingredient.store === null && isSameLength(instanceId) && { instance_id: PLACEHOLDERS.instanceId }),
-  };
-  return { ...ingredient, json };
-}
-
-function isSameLength(instanceId: unknown): boolean {
-  return typeof instanceId === 'string' && Buffer.byteLength(instanceId) === PLACEHOLDERS.instanceId.length;
-}
-
-/** Replaces a title by one that takes as many bytes. */
-function anyTitle(title: string): string {
-  return 'x'.repeat(Buffer.byteLength(title));
 }
