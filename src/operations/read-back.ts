@@ -11,7 +11,7 @@ const READ_BACK_ALLOWANCE_MS = 600_000;
 
 /** Has the official reader validate a staged output. Throws `READ_BACK_TIMED_OUT`, or what the reader finds. */
 export async function readBack(
-  checker: OutputChecker,
+  check: OutputChecker,
   asset: SdkAsset,
   sizeBytes: number,
   context: InputContext,
@@ -20,7 +20,7 @@ export async function readBack(
   const late = AbortSignal.timeout(Math.ceil(boundMs));
   const signal = AbortSignal.any([context.signal, late]);
   try {
-    await context.scratch.withHeartbeats(() => checker.readBack(asset, signal));
+    await context.scratch.withHeartbeats(() => check(asset, signal));
   } catch (cause) {
     if (late.aborted && !context.signal.aborted) throw new AppError('READ_BACK_TIMED_OUT', { boundMs }, { cause });
     throw cause;

@@ -31,29 +31,21 @@ export async function assetReadingOf(
   }
 }
 
-/** Validates finished outputs with the official reader. */
-export interface OutputChecker {
-  /**
-   * Reads a file back, with its sidecar where it has one. Throws `READ_BACK_FAILED` unless signature, assertions and hard
-   * binding of its active manifest are valid; it need not be trusted. Findings about ingredients do not count. Throws
-   * `IDENTITY_EXPIRED` where the certificate has expired since it was signed.
-   */
-  readBack(asset: SdkAsset, signal: AbortSignal): Promise<void>;
+/**
+ * Reads a finished output back with the official reader, with its sidecar where it has one. Throws `READ_BACK_FAILED` unless signature,
+ * assertions and hard binding of its active manifest are valid; it need not be trusted. Findings about ingredients do not count. Throws
+ * `IDENTITY_EXPIRED` where the certificate has expired since it was signed.
+ */
+export async function checkOutput(asset: SdkAsset, signal: AbortSignal): Promise<void> {
+  const report = await readReport(asset, null, signal).catch((cause: unknown) => {
+    signal.throwIfAborted();
+    throw new AppError('READ_BACK_FAILED', { codes: [sdkProblem(cause)] }, { cause });
+  });
+  const codes = problemsInOutput(report);
+  if (codes.length > 0) throw new AppError('READ_BACK_FAILED', { codes });
 }
 
-/** Creates a checker of files, which uses the native SDK. */
-export function createOutputChecker(): OutputChecker {
-  return {
-    async readBack(asset, signal) {
-      const report = await readReport(asset, null, signal).catch((cause: unknown) => {
-        signal.throwIfAborted();
-        throw new AppError('READ_BACK_FAILED', { codes: [sdkProblem(cause)] }, { cause });
-      });
-      const codes = problemsInOutput(report);
-      if (codes.length > 0) throw new AppError('READ_BACK_FAILED', { codes });
-    },
-  };
-}
+export type OutputChecker = typeof checkOutput;
 
 /**
  * Returns the status codes for which an output is refused. Throws `IDENTITY_EXPIRED` where it was read back after the end of the
