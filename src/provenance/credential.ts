@@ -58,10 +58,8 @@ export class Credential {
   }
 
   /** Loads it as its files are now. Its key is held until it is accepted or refused. Throws an AppError. */
-  async load(): Promise<CredentialDescription> {
-    const candidate = await this.signer.load(this.settings, this.#current);
-    if (candidate !== null) return candidate;
-    throw new AppError('SIGNATURE_FAILED', { problem: `the signer process exited ${this.signer.exitCause}` });
+  load(): Promise<CredentialDescription> {
+    return this.signer.load(this.settings, this.#current);
   }
 
   /** Tells whether it is to be loaded, for a state of its files: it is away, or they were changed. */

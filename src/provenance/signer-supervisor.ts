@@ -101,6 +101,7 @@ export class SignerSupervisor {
   readonly #asks = new Semaphore(1);
   #nextClientId = 1;
   #child: SignerChild | null = null;
+  /** The way in which the last process exited, or why there is none. It ends the sentence "the process exited …". */
   #exitCause = '';
   #isRetired = false;
   #isClosed = false;
@@ -120,25 +121,18 @@ export class SignerSupervisor {
     return this.#child?.pid;
   }
 
-  /** The way in which the last process exited, or why there is none. It ends the sentence "the process exited …". */
-  get exitCause(): string {
-    return this.#exitCause;
-  }
-
   /**
    * Has the signer load a credential as its files are now, and holds its key. It keeps the number of the current one where it has
-   * the same certificates. Returns null where the signer exits meanwhile. Throws an AppError where it cannot be loaded.
+   * the same certificates. Throws an AppError where it cannot be loaded, `SIGNATURE_FAILED` where the signer exits meanwhile.
    */
-  async load(
-    settings: CredentialSettings,
-    current: CredentialDescription | null,
-  ): Promise<CredentialDescription | null> {
+  async load(settings: CredentialSettings, current: CredentialDescription | null): Promise<CredentialDescription> {
     const key = this.#freeKey();
     this.#held.add(key);
     let credential: CredentialDescription | null = null;
     try {
       const answer = await this.#load(this.#orderOf(settings, current, key));
-      if (answer === null) return null;
+      if (answer === null)
+        throw new AppError('SIGNATURE_FAILED', { problem: `the signer process exited ${this.#exitCause}` });
       if ('error' in answer) throw AppError.fromData(answer.error);
       assert('credential' in answer, 'any certificates are wanted');
       credential = answer.credential;
