@@ -1,5 +1,4 @@
 import type { Socket } from 'node:net';
-import { setImmediate } from 'node:timers/promises';
 import type { CredentialSettings } from '#config/identities.ts';
 import type { AppErrorData } from '#errors/app-error.ts';
 import type { CredentialDescription } from './signing-identity.ts';
@@ -72,9 +71,6 @@ export const MAX_ANSWER_BYTES = 64 * 1024;
 /** Limits the requests of one client that are not answered yet. Another one violates the protocol. */
 export const MAX_PENDING_REQUESTS = 4;
 
-/** Limits the frames of one peer that are taken before other peers get their turn. */
-const FRAME_BATCH_SIZE = 16;
-
 /** A message on a channel. */
 export interface Frame {
   readonly id: number;
@@ -97,7 +93,7 @@ export function sendFrame(
 }
 
 /**
- * Takes the frames of a channel as they arrive; other work of the process runs between batches. Calls `refuse` where the peer
+ * Takes the frames of a channel as they arrive, of which `MAX_PENDING_REQUESTS` keeps the number small. Calls `refuse` where the peer
  * sends a frame over the limit.
  */
 export function receiveFrames(
@@ -107,19 +103,12 @@ export function receiveFrames(
   refuse: (problem: string) => void,
 ): void {
   const nextFrame = frameReader(channel, maxBodyBytes);
-  let isTaking = false;
-  const takeAll = async (): Promise<void> => {
-    isTaking = true;
-    let count = 0;
-    for (let frame = nextFrame(); frame !== null && !channel.destroyed; frame = nextFrame()) {
-      take(frame);
-      count += 1;
-      if (count % FRAME_BATCH_SIZE === 0) await setImmediate();
-    }
-    isTaking = false;
-  };
   channel.on('readable', () => {
-    if (!isTaking) takeAll().catch((error: Error) => refuse(error.message));
+    try {
+      for (let frame = nextFrame(); frame !== null && !channel.destroyed; frame = nextFrame()) take(frame);
+    } catch (error) {
+      refuse((error as Error).message);
+    }
   });
 }
 
