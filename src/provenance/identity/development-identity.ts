@@ -70,6 +70,11 @@ async function readIdentity(file: string): Promise<IdentityPem | null> {
   return { leaf, authority, leafKey, authorityKey };
 }
 
+/** Makes an identity of this kind that is kept nowhere. */
+export async function temporaryIdentity(): Promise<SigningIdentity> {
+  return identityOf(await makeIdentity(new Date()), 'none');
+}
+
 async function makeIdentity(now: Date): Promise<IdentityPem> {
   const { issueCertificate, KEY_USAGE } = await import('./x509.ts');
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
