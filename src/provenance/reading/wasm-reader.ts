@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import type { WasmReader } from '@contentauth/c2pa-wasm';
 import { vendorFile } from '#config/vendor-files.ts';
 import { EXTENDED_KEY_USAGE } from '../identity/certificate-profile.ts';
-import type { TrustList } from '../trust-lists.ts';
+import type { TrustListData } from '../trust-lists.ts';
 
 /** The settings of every call: nothing that a file names is ever fetched. */
 const VERIFY = { remote_manifest_fetch: false, ocsp_fetch: false };
@@ -29,19 +29,16 @@ export function readerSettings(anchors: string | null): string {
   return JSON.stringify({ verify: VERIFY, core: CORE, trust });
 }
 
-/** Lists of publishers: anchors in PEM, and end-entity certificates in PEM or as their SHA-256 in base64. */
-export interface PublisherLists {
-  readonly anchors: readonly TrustList[];
-  readonly allowed: readonly TrustList[];
-}
+/** The lists of publishers. */
+export type PublisherLists = Pick<TrustListData, 'publishers' | 'allowed'>;
 
 /**
  * Returns the settings for reading identity assertions, with no address that may be asked. This build takes any of the anchors
  * for those of signers too, so nothing but what it says of identity assertions counts.
  */
-export function identitySettings({ anchors, allowed }: PublisherLists): string {
+export function identitySettings({ publishers, allowed }: PublisherLists): string {
   const lists = [
-    ...anchors.map(({ name, pem }) => ({ trust_uri: name, trust_anchors: pem })),
+    ...publishers.map(({ name, pem }) => ({ trust_uri: name, trust_anchors: pem })),
     ...allowed.map(({ name, pem }) => ({ trust_uri: name, trust_anchors: '', allowed_list: pem })),
   ];
   return JSON.stringify({
@@ -52,7 +49,7 @@ export function identitySettings({ anchors, allowed }: PublisherLists): string {
 }
 
 /** Lists nobody: with these the reader has the settings of anybody's, which outputs have to satisfy. */
-export const NO_PUBLISHERS: PublisherLists = { anchors: [], allowed: [] };
+export const NO_PUBLISHERS: PublisherLists = { publishers: [], allowed: [] };
 
 let loading: Promise<typeof WasmReader> | undefined;
 
