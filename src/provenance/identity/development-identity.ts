@@ -136,7 +136,8 @@ function identityOf({ leaf, leafKey }: IdentityPem, file: string): SigningIdenti
   // The authority is the root of this short chain, and roots are left out of signatures.
   const signer = createKeySigner(createPrivateKey(leafKey), 'es256', [certificate.raw]);
   const subject = certificate.subject.replaceAll('\n', ', ');
-  return { signer, kind: 'development', subject, notAfter: certificate.validToDate, file, deviations: [] };
+  const notAfter = certificate.validToDate.toISOString();
+  return { signer, kind: 'development', subject, notAfter, file, deviations: [] };
 }
 
 function expiresWithin(certificate: string, days: number, now: Date): boolean {
