@@ -38,9 +38,6 @@ const PING = { boundMs: 2 * PING_INTERVAL_MS, because: 'because it did not answe
 /** Limits of the back-off before a restart. */
 const RESTART_BACKOFF = { firstMs: 50, maxMs: 10_000, jitter: 0 };
 
-/** Limits of the back-off before a key is loaded again that a restarted process could not load. */
-const RELOAD_BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
-
 /** A process that signs with keys of signer processes. */
 export interface SigningProcess {
   /** Settles when the process has exited. */
@@ -69,6 +66,8 @@ interface Client {
 interface UsedKey {
   readonly settings: CredentialSettings;
   readonly certificateChain: readonly string[];
+  /** Has it loaded again later. */
+  readonly retry: () => void;
 }
 
 type SignerChild = Child<ToSigner, SignerAnswer, ProtocolViolation | KeyQuestion>;
@@ -95,8 +94,6 @@ export class SignerSupervisor {
   readonly #keys = new Map<number, UsedKey>();
   /** The numbers of the keys that are in force, or are being loaded or checked. */
   readonly #held = new Set<number>();
-  /** The numbers of the keys that a restarted process could not load yet. */
-  readonly #missing = new Set<number>();
   /** A process answers one request at a time. */
   readonly #asks = new Semaphore(1);
   #nextClientId = 1;
@@ -123,9 +120,14 @@ export class SignerSupervisor {
 
   /**
    * Has the signer load a credential as its files are now, and holds its key. It keeps the number of the current one where it has
-   * the same certificates. Throws an AppError where it cannot be loaded, `SIGNATURE_FAILED` where the signer exits meanwhile.
+   * the same certificates. Throws an AppError where it cannot be loaded, `SIGNATURE_FAILED` where the signer exits meanwhile. Calls
+   * `retry` where a restarted signer cannot load it: a device may be away, and other keys are served meanwhile.
    */
-  async load(settings: CredentialSettings, current: CredentialDescription | null): Promise<CredentialDescription> {
+  async load(
+    settings: CredentialSettings,
+    current: CredentialDescription | null,
+    retry: () => void,
+  ): Promise<CredentialDescription> {
     const key = this.#freeKey();
     this.#held.add(key);
     let credential: CredentialDescription | null = null;
@@ -136,7 +138,7 @@ export class SignerSupervisor {
       if ('error' in answer) throw AppError.fromData(answer.error);
       assert('credential' in answer, 'any certificates are wanted');
       credential = answer.credential;
-      this.#keys.set(credential.key, { settings, certificateChain: credential.certificateChain });
+      this.#keys.set(credential.key, { settings, certificateChain: credential.certificateChain, retry });
       return credential;
     } finally {
       if (credential?.key !== key) this.release(key);
@@ -256,13 +258,11 @@ export class SignerSupervisor {
     }
     if (answer === null) return;
     this.#exitCount = 0;
-    this.#missing.clear();
     for (const [index, loaded] of answer.entries()) {
-      const [key, used] = itemAt(keys, index);
-      if ('error' in loaded) this.#missing.add(key);
+      const [, used] = itemAt(keys, index);
+      if ('error' in loaded) used.retry();
       this.#tellOfLostKey(loaded, used);
     }
-    if (this.#missing.size > 0) this.#loadLater(1);
   }
 
   #orderOf(settings: CredentialSettings, current: KeyOrder['current'], key: number | null): KeyOrder {
@@ -277,21 +277,6 @@ export class SignerSupervisor {
       return child?.isAlive === true ? await child.ask({ type: 'load', key }, START) : null;
     });
     return answer && itemAt(answer, 0);
-  }
-
-  /** Loads keys again that a restarted process could not load: a device may be away, and other keys are served meanwhile. */
-  #loadLater(failures: number): void {
-    this.#timer = setTimeout(() => void this.#loadMissing(failures), backoffMs(failures, RELOAD_BACKOFF));
-  }
-
-  async #loadMissing(failures: number): Promise<void> {
-    for (const key of this.#missing) {
-      const used = this.#keys.get(key);
-      const loaded = used && (await this.#load(this.#orderOf(used.settings, { ...used, key }, null)));
-      if (loaded === null) return;
-      if (loaded === undefined || !('error' in loaded)) this.#missing.delete(key);
-    }
-    if (this.#missing.size > 0 && !this.#isClosed) this.#loadLater(failures + 1);
   }
 
   #restartLater(cause: string): void {
