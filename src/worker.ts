@@ -11,7 +11,7 @@ import { LocalSink } from '#outputs/local-sink.ts';
 import { OutputRouter } from '#outputs/output-sink.ts';
 import { S3Sink } from '#outputs/s3-sink.ts';
 import { createManifestAuthor } from '#provenance/manifest-author.ts';
-import { createFragmentReader, createOutputChecker } from '#provenance/official-reader.ts';
+import { checkOutput, createFragmentReader } from '#provenance/official-reader.ts';
 import { type InputRunner, runInputWorker, type WorkerParts } from '#workers/input-worker.ts';
 
 /** Creates the inputs, outputs and authors that operations use, by the configuration. */
@@ -35,7 +35,7 @@ function openModules(config: Config, { signers, trust, staples }: WorkerParts): 
       trust,
     }),
     manifestDefaults: config.signing,
-    outputChecker: verify ? createOutputChecker() : null,
+    outputChecker: verify ? checkOutput : null,
     trust,
     ...(config.trust.rubrics_dir !== undefined && { rubricsDir: config.trust.rubrics_dir }),
     fragments: createFragmentReader(),

@@ -54,6 +54,21 @@ export async function readRange(
   return target;
 }
 
+/** Bytes of a piece. */
+const PIECE_BYTES = 1024 * 1024;
+
+/** Reads `[start, end)` piece by piece, so that one is in memory at a time. */
+export async function* readPieces(
+  source: ByteSource,
+  start: number,
+  end: number,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
+  for (let at = start; at < end; at += PIECE_BYTES) {
+    yield await readRange(source, at, Math.min(PIECE_BYTES, end - at), signal);
+  }
+}
+
 /** Returns bytes in memory as a source. */
 export function memorySource(name: string, bytes: Buffer): ByteSource {
   return {

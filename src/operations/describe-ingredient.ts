@@ -36,8 +36,7 @@ export async function describeIngredient(file: DescribedFile, context: OpeningCo
     const instanceId = instanceIdIn(xmpText);
     return {
       ingredient: { kind: 'plain', ...described, ...(instanceId !== null && { instanceId }) },
-      // A remote manifest is never fetched: an address inside an input must not cause requests.
-      warnings: namesRemoteManifest(xmpText) ? [warning('REMOTE_MANIFEST_NOT_FETCHED', { title: source.name })] : [],
+      warnings: remoteWarnings(source, xmpText),
     };
   }
   const pinned = await pinnedCopyOf(source, context.scratch, context.signal);
@@ -103,10 +102,14 @@ async function xmpTextOf({ source, layout }: DescribedFile, signal: AbortSignal)
   return (await readRange(source, offset, Math.min(length, MAX_XMP_BYTES), signal)).toString('utf8');
 }
 
-/** Warns about a remote manifest. It is never fetched: an address inside an input must not cause requests. */
+/** Warns about a remote manifest. */
 export async function remoteManifestWarnings(file: DescribedFile, signal: AbortSignal): Promise<Warning[]> {
-  const isNamed = namesRemoteManifest(await xmpTextOf(file, signal));
-  return isNamed ? [warning('REMOTE_MANIFEST_NOT_FETCHED', { title: file.source.name })] : [];
+  return remoteWarnings(file.source, await xmpTextOf(file, signal));
+}
+
+/** Warns about a remote manifest, which is never fetched: an address inside an input must not cause requests. */
+function remoteWarnings({ name: title }: ByteSource, xmpText: string): Warning[] {
+  return namesRemoteManifest(xmpText) ? [warning('REMOTE_MANIFEST_NOT_FETCHED', { title })] : [];
 }
 
 /** Returns the warnings about media in other files; others are of an output that embeds its manifest. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { type ApiAction, digitalSourceTypeUri } from '#contract/actions.ts';
-import type { ApiParent, C2paParams } from '#contract/signing.ts';
+import type { C2paParams } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isInputError } from '#errors/catalogue.ts';
 import { type Warning, warning } from '#errors/warning.ts';
@@ -32,55 +32,45 @@ function carriesManifest(ingredient: IngredientSource): boolean {
   return ingredient.kind === 'manifest-store' || ingredient.kind === 'file';
 }
 
-/** Opens the parent that the request gives this input; null where it gives none. */
+/**
+ * Opens the parent that the request gives this input: its override where it has one (null disables), else the common one; null where
+ * it gives none. The parent stays open as long as the scratch space, because the SDK reads it later, by its path.
+ */
 export async function givenIngredient(
   params: ParentParams | undefined,
   inputIndex: number,
   inputs: InputResolver,
   context: OpeningContext,
 ): Promise<UnassignedIngredient | null> {
-  const given = givenParent(params, inputIndex);
-  return given === null ? null : await parentIngredient(given, inputIndex, inputs, context);
-}
-
-/** A parent, and the field of the request that gives it. */
-interface GivenParent {
-  readonly parent: ApiParent;
-  readonly field: string;
-}
-
-/** Returns the parent that the request gives this input: its override where it has one (null disables), else the common one. */
-function givenParent(params: ParentParams | undefined, inputIndex: number): GivenParent | null {
   const overrides = params?.parent_overrides ?? [];
   const index = overrides.findIndex((candidate) => candidate.input_index === inputIndex);
   const parent = index < 0 ? params?.parent : overrides[index]?.parent;
   if (parent === undefined || parent === null) return null;
-  return { parent, field: index < 0 ? 'params.parent' : `params.parent_overrides[${index}].parent` };
-}
-
-/** Opens a given parent. It stays open as long as the scratch space, because the SDK reads it later, by its path. */
-async function parentIngredient(
-  { parent, field }: GivenParent,
-  inputIndex: number,
-  inputs: InputResolver,
-  context: OpeningContext,
-): Promise<UnassignedIngredient> {
   if (parent.type === 'reference') {
     return { ingredient: { kind: 'reference', reference: parent.reference }, warnings: [] };
   }
+  const field = index < 0 ? 'params.parent' : `params.parent_overrides[${index}].parent`;
   const source = await inputs.openFile(parent.source, inputIndex, context).catch(faultOf(`${field}.source`));
   context.scratch.adopt(source);
   return await describeParent(source, context);
 }
 
-/** Returns the ingredient of an open file that a manifest is to record as a parent. */
+/**
+ * Returns the ingredient of an open file that a manifest is to record as a parent. From one of a format without a handler, such as a
+ * picture, the SDK reads what it can.
+ */
 export async function describeParent(source: ByteSource, context: OpeningContext): Promise<UnassignedIngredient> {
   try {
     return await describeIngredient(await readVerifiableFile(source, context.signal), context);
   } catch (error) {
     // A source that could not be fetched or stored may be available later, so its chain must not be dropped.
     if (!(error instanceof AppError) || isInputError(error.reason)) throw error;
-    return await unidentifiedParent(source, error, context);
+    const { reason, message } = error;
+    const details = { title: source.name, cause: reason, problem: message };
+    return {
+      ingredient: await describeUnknown(source, error, context),
+      warnings: reason === 'FORMAT_UNKNOWN' ? [] : [warning('PARENT_NOT_READ', details)],
+    };
   }
 }
 
@@ -89,21 +79,6 @@ export function faultOf(field: string): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof AppError)) throw error;
     throw new AppError(error.reason, error.details, { ...error.location, field, cause: error });
-  };
-}
-
-/** Describes a parent of a format without a handler, such as a picture: the SDK reads from it what it can. */
-async function unidentifiedParent(
-  source: ByteSource,
-  error: AppError,
-  context: OpeningContext,
-): Promise<UnassignedIngredient> {
-  return {
-    ingredient: await describeUnknown(source, error, context),
-    warnings:
-      error.reason === 'FORMAT_UNKNOWN'
-        ? []
-        : [warning('PARENT_NOT_READ', { title: source.name, cause: error.reason, problem: error.message })],
   };
 }
 

@@ -1,5 +1,5 @@
 import { AppError } from '#errors/app-error.ts';
-import type { OutputChecker, ReadableAsset } from '#provenance/official-reader.ts';
+import type { OutputChecker, SdkAsset } from '#provenance/official-reader.ts';
 import type { InputContext } from './operation.ts';
 
 /**
@@ -11,8 +11,8 @@ const READ_BACK_ALLOWANCE_MS = 600_000;
 
 /** Has the official reader validate a staged output. Throws `READ_BACK_TIMED_OUT`, or what the reader finds. */
 export async function readBack(
-  checker: OutputChecker,
-  asset: ReadableAsset,
+  check: OutputChecker,
+  asset: SdkAsset,
   sizeBytes: number,
   context: InputContext,
 ): Promise<void> {
@@ -20,7 +20,7 @@ export async function readBack(
   const late = AbortSignal.timeout(Math.ceil(boundMs));
   const signal = AbortSignal.any([context.signal, late]);
   try {
-    await context.scratch.withHeartbeats(() => checker.readBack(asset, signal));
+    await context.scratch.withHeartbeats(() => check(asset, signal));
   } catch (cause) {
     if (late.aborted && !context.signal.aborted) throw new AppError('READ_BACK_TIMED_OUT', { boundMs }, { cause });
     throw cause;

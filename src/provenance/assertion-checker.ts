@@ -1,11 +1,11 @@
 import { extname } from 'node:path';
 import { raceAbort } from '#concurrency/race-abort.ts';
+import { Semaphore } from '#concurrency/semaphore.ts';
 import { AppError } from '#errors/app-error.ts';
-import { itemAt } from '#errors/assert.ts';
 import { Launcher } from '#processes/launcher.ts';
 import { requireFitActions, requireFitAssertions } from './dry-run/assertion-rules.ts';
 import type { CheckedAssertions } from './dry-run/dry-run-manifest.ts';
-import { type CheckBudgets, type DryRunOutcome, DryRunWorker, type Refusal } from './dry-run/dry-run-process.ts';
+import { type CheckBudgets, type DryRun, DryRunWorker, type Refusal } from './dry-run/dry-run-process.ts';
 import type { CustomAssertion, StatedAction } from './manifest-request.ts';
 
 /** Has the extension of this module: in a build, both are JavaScript. */
@@ -15,8 +15,11 @@ const PROCESS_URL = new URL(`./dry-run/run-dry-runs${extname(import.meta.url)}`,
 const MAX_PENDING_CHECKS = 256;
 const MAX_PENDING_LARGE_CHECKS = 128;
 
-/** Small checks get a second process when the first has a large check, or one batch has taken this time. */
+/** Small checks get a second process when a batch in the first keeps them waiting for this time. */
 const SECOND_PROCESS_DELAY_MS = 1_000;
+
+/** Limits the checks of one request. 2,000 assertions, or 8 MiB of data, take about a second and 300 MB on an idle host. */
+const CHECK_BUDGETS: CheckBudgets = { timeMs: 15_000, memoryBytes: 1024 ** 3 };
 
 /** An idle process is killed after this time, because the readers hold 150 MB. The next check waits half a second for a start. */
 const IDLE_TIMEOUT_MS = 30_000;
@@ -50,52 +53,53 @@ interface AssertionCheckerOptions {
 
 /**
  * Creates a checker that makes dry-run signatures in child processes without key and secrets: the service never loads the
- * SDK, gets its memory back, and survives its crashes. One process takes the batches of all requests by turns; a second
- * one takes small checks only, while the first is busy with a large one.
+ * SDK, gets its memory back, and survives its crashes. One process takes the batches of all requests by turns, large checks
+ * one at a time; a second one takes small checks only, while a batch in the first takes long.
  */
 export function createAssertionChecker({
   entry = PROCESS_URL,
   idleTimeoutMs = IDLE_TIMEOUT_MS,
   launcher = new Launcher(),
-  budgets,
+  budgets = CHECK_BUDGETS,
 }: AssertionCheckerOptions = {}): AssertionChecker {
-  const scheduler = new CheckScheduler(() => new DryRunWorker({ entry, launcher, idleTimeoutMs }));
+  const scheduler = new CheckScheduler(() => new DryRunWorker({ entry, launcher, idleTimeoutMs }), budgets);
   return {
     async checkAssertions(assertions, signal, actions = []) {
       signal.throwIfAborted();
       if (assertions.length === 0 && actions.length === 0) return;
       const sizesBytes = requireFitAssertions(assertions);
       requireFitActions(actions, assertions);
-      const batched = batchAssertions({ assertions, actions }, sizesBytes);
-      await scheduler.run(new AssertionCheck(batched, budgets), signal);
+      await scheduler.run(batchAssertions({ assertions, actions }, sizesBytes), signal);
     },
     replaceProcesses: () => scheduler.replaceProcesses(),
     close: () => scheduler.close(),
   };
 }
 
-/** Distributes the batches of pending checks to two dry-run workers. */
+/** The checks that are pending, and the two workers that take their batches by turns. */
 class CheckScheduler {
-  readonly #queue = new CheckQueue<AssertionCheck>();
   readonly #general: DryRunWorker;
   readonly #small: DryRunWorker;
-  /** True while the general worker has a batch that small checks should not wait for. */
-  #isGeneralSlow = false;
+  readonly #budgets: CheckBudgets;
+  /** Large checks take turns here first: one batch of theirs runs or waits in front of a small check, however many are pending. */
+  readonly #largeTurn = new Semaphore(1);
+  /** True for a small check. */
+  readonly #pending = new Map<Promise<void>, boolean>();
 
-  constructor(createWorker: () => DryRunWorker) {
+  constructor(createWorker: () => DryRunWorker, budgets: CheckBudgets) {
     this.#general = createWorker();
     this.#small = createWorker();
+    this.#budgets = budgets;
   }
 
-  async run(check: AssertionCheck, signal: AbortSignal): Promise<void> {
-    this.#requireCapacity(check);
-    this.#queue.add(check);
-    this.#dispatch();
+  async run(batched: BatchedAssertions, signal: AbortSignal): Promise<void> {
+    this.#requireCapacity(batched);
+    const check = this.#check(batched, signal);
+    this.#pending.set(check, batched.isSmall);
     try {
-      await raceAbort(check.passed, signal);
+      await raceAbort(check, signal);
     } finally {
-      check.abandon();
-      this.#queue.remove(check);
+      this.#pending.delete(check);
     }
   }
 
@@ -104,47 +108,69 @@ class CheckScheduler {
   }
 
   async close(): Promise<void> {
-    await Promise.allSettled(this.#queue.pending.map(({ passed }) => passed));
+    await Promise.allSettled(this.#pending.keys());
     await Promise.all([this.#general.close(), this.#small.close()]);
   }
 
-  #requireCapacity({ isSmall }: AssertionCheck): void {
-    const { pending } = this.#queue;
-    const largeCount = pending.filter((other) => !other.isSmall).length;
-    if (pending.length < MAX_PENDING_CHECKS && (isSmall || largeCount < MAX_PENDING_LARGE_CHECKS)) return;
-    throw new AppError('ASSERTION_CHECKS_BUSY', {});
+  #requireCapacity({ isSmall }: BatchedAssertions): void {
+    const largeCount = [...this.#pending.values()].filter((isOtherSmall) => !isOtherSmall).length;
+    const hasCapacity = isSmall || largeCount < MAX_PENDING_LARGE_CHECKS;
+    if (this.#pending.size >= MAX_PENDING_CHECKS || !hasCapacity) throw new AppError('ASSERTION_CHECKS_BUSY', {});
   }
 
-  #dispatch(): void {
-    if (!this.#general.isBusy) this.#beginGeneral(this.#queue.next());
-    if (this.#isGeneralSlow && !this.#small.isBusy) void this.#begin(this.#small, this.#queue.nextSmall());
-  }
-
-  #beginGeneral(check: AssertionCheck | undefined): void {
-    if (check === undefined) return;
-    this.#isGeneralSlow = !check.isSmall;
-    const slow = setTimeout(() => {
-      this.#isGeneralSlow = true;
-      this.#dispatch();
-    }, SECOND_PROCESS_DELAY_MS);
-    void this.#begin(this.#general, check, () => {
-      clearTimeout(slow);
-      this.#isGeneralSlow = false;
-    });
-  }
-
-  async #begin(worker: DryRunWorker, check: AssertionCheck | undefined, onFinish?: () => void): Promise<void> {
-    if (check === undefined) return;
-    try {
-      const { outcome, usedMs } = await worker.run(check.batch, check.remainingBudgets);
-      check.record(outcome, usedMs);
-    } catch (error) {
-      check.fail(error);
+  /** Checks batch after batch. Throws the AppError of the first that is refused. */
+  async #check({ batches, isSmall }: BatchedAssertions, signal: AbortSignal): Promise<void> {
+    let { timeMs } = this.#budgets;
+    for (const batch of batches) {
+      const budgets = { ...this.#budgets, timeMs: Math.max(timeMs, 1) };
+      const { outcome, usedMs } = isSmall
+        ? await this.#runSmall(batch, budgets, signal)
+        : await this.#largeTurn.run(() => this.#general.run(batch, budgets, signal), 1, signal);
+      timeMs -= usedMs;
+      const error = errorOf(outcome, batch, this.#budgets);
+      if (error !== null) throw error;
     }
-    onFinish?.();
-    if (!check.isFinished) this.#queue.add(check);
-    this.#dispatch();
   }
+
+  /** Runs a small batch in the first process, or in the second one where its turn does not come soon. */
+  async #runSmall(batch: AssertionBatch, budgets: CheckBudgets, signal: AbortSignal): Promise<DryRun> {
+    const late = AbortSignal.timeout(SECOND_PROCESS_DELAY_MS);
+    try {
+      return await this.#general.run(batch, budgets, AbortSignal.any([signal, late]));
+    } catch (error) {
+      if (error !== late.reason) throw error;
+      return await this.#small.run(batch, budgets, signal);
+    }
+  }
+}
+
+/** Returns the error of a batch that is refused; null for one that passed. */
+function errorOf(outcome: DryRun['outcome'], batch: AssertionBatch, limits: CheckBudgets): AppError | null {
+  const only = batch.assertions.length === 1 ? 0 : null;
+  switch (outcome.kind) {
+    case 'answered':
+      return outcome.refusal === null ? null : refused(outcome.refusal, batch);
+    case 'exceeded': {
+      const { budget } = outcome;
+      const [limit, unit] = budget === 'time' ? [limits.timeMs, 'ms' as const] : [limits.memoryBytes, 'bytes' as const];
+      return new AppError('ASSERTIONS_TOO_COSTLY', { budget, limit, unit }, locationOf(only, batch));
+    }
+    case 'exited':
+      // Assertions that crash the process must not be signed.
+      return refused({ index: only, problem: `the C2PA SDK did not survive them (${outcome.how})` }, batch);
+  }
+}
+
+function refused({ index, problem }: Refusal, batch: AssertionBatch): AppError {
+  const label = index === null ? undefined : batch.assertions[index]?.label;
+  if (batch.actions.length > 0) return new AppError('ACTIONS_REFUSED', { problem }, locationOf(null, batch));
+  if (label === undefined) return new AppError('ASSERTIONS_REFUSED', { problem }, locationOf(null, batch));
+  return new AppError('ASSERTION_DATA_REFUSED', { label, problem }, locationOf(index, batch));
+}
+
+function locationOf(index: number | null, { actions, start }: AssertionBatch): { field: string } {
+  if (actions.length > 0) return { field: 'params.actions' };
+  return { field: index === null ? 'params.assertions' : `params.assertions[${start + index}].data` };
 }
 
 /**
@@ -201,156 +227,4 @@ export function batchAssertions(
 function neededBy(actions: readonly StatedAction[], assertions: readonly CustomAssertion[]): CustomAssertion[] {
   const isBound = actions.some(({ action }) => action === 'c2pa.watermarked.bound');
   return isBound ? assertions.filter(({ label }) => label === 'c2pa.soft-binding') : [];
-}
-
-/** Limits the checks of one request. 2,000 assertions, or 8 MiB of data, take about a second and 300 MB on an idle host. */
-const CHECK_BUDGETS: CheckBudgets = { timeMs: 15_000, memoryBytes: 1024 ** 3 };
-
-/** The check of one request's assertions, batch after batch. */
-class AssertionCheck implements QueuedCheck {
-  readonly isSmall: boolean;
-  readonly #batches: readonly AssertionBatch[];
-  readonly #budgets: CheckBudgets;
-  readonly #passed = Promise.withResolvers<void>();
-  #doneCount = 0;
-  #usedMs = 0;
-  #isFinished = false;
-
-  constructor({ batches, isSmall }: BatchedAssertions, budgets: CheckBudgets = CHECK_BUDGETS) {
-    this.#batches = batches;
-    this.isSmall = isSmall;
-    this.#budgets = budgets;
-    // An abandoned check may fail unobserved.
-    this.#passed.promise.catch(() => undefined);
-  }
-
-  get remainingBatches(): number {
-    return this.#batches.length - this.#doneCount;
-  }
-
-  /** Resolves when every batch has passed. Rejects with the AppError of the first that did not. */
-  get passed(): Promise<void> {
-    return this.#passed.promise;
-  }
-
-  /** True when it has passed, has failed, or was abandoned. */
-  get isFinished(): boolean {
-    return this.#isFinished;
-  }
-
-  /** The next batch. */
-  get batch(): AssertionBatch {
-    return itemAt(this.#batches, this.#doneCount);
-  }
-
-  /** The limits of the next batch. */
-  get remainingBudgets(): CheckBudgets {
-    return { ...this.#budgets, timeMs: Math.max(this.#budgets.timeMs - this.#usedMs, 1) };
-  }
-
-  /** Ends the check when nobody waits for it any more. */
-  abandon(): void {
-    this.#isFinished = true;
-  }
-
-  fail(error: unknown): void {
-    this.#isFinished = true;
-    this.#passed.reject(error);
-  }
-
-  /** Records the outcome of the next batch. */
-  record(outcome: DryRunOutcome, usedMs: number): void {
-    this.#usedMs += usedMs;
-    const error = this.#errorOf(outcome);
-    if (error !== null) return this.fail(error);
-    this.#doneCount += 1;
-    if (this.remainingBatches > 0) return;
-    this.#isFinished = true;
-    this.#passed.resolve();
-  }
-
-  #errorOf(outcome: DryRunOutcome): AppError | null {
-    const { assertions } = this.batch;
-    const only = assertions.length === 1 ? 0 : null;
-    switch (outcome.kind) {
-      case 'answered':
-        return outcome.refusal === null ? null : this.#refused(outcome.refusal);
-      case 'exceeded':
-        return this.#exceeded(outcome.budget, only);
-      case 'exited':
-        // Assertions that crash the process must not be signed.
-        return this.#refused({ index: only, problem: `the C2PA SDK did not survive them (${outcome.how})` });
-    }
-  }
-
-  #refused({ index, problem }: Refusal): AppError {
-    const label = index === null ? undefined : this.batch.assertions[index]?.label;
-    if (this.batch.actions.length > 0) return new AppError('ACTIONS_REFUSED', { problem }, this.#locationOf(null));
-    if (label === undefined) return new AppError('ASSERTIONS_REFUSED', { problem }, this.#locationOf(null));
-    return new AppError('ASSERTION_DATA_REFUSED', { label, problem }, this.#locationOf(index));
-  }
-
-  #exceeded(budget: 'time' | 'memory', index: number | null): AppError {
-    const [limit, unit] =
-      budget === 'time' ? [this.#budgets.timeMs, 'ms' as const] : [this.#budgets.memoryBytes, 'bytes' as const];
-    return new AppError('ASSERTIONS_TOO_COSTLY', { budget, limit, unit }, this.#locationOf(index));
-  }
-
-  #locationOf(index: number | null): { field: string } {
-    if (this.batch.actions.length > 0) return { field: 'params.actions' };
-    return { field: index === null ? 'params.assertions' : `params.assertions[${this.batch.start + index}].data` };
-  }
-}
-
-/** The properties of a check that decide its order in the queue. */
-interface QueuedCheck {
-  readonly isSmall: boolean;
-  readonly remainingBatches: number;
-}
-
-/**
- * Pending checks, handed out for one batch at a time. Alternates between the one with the fewest remaining batches and the
- * oldest one: small checks overtake large ones, and large ones are not starved.
- */
-export class CheckQueue<Check extends QueuedCheck> {
-  /** Pending checks in order of arrival; false while a batch of the check runs. */
-  readonly #isWaiting = new Map<Check, boolean>();
-  #isTurnOfOldest = false;
-
-  /** Checks that wait or run, in order of arrival. */
-  get pending(): Check[] {
-    return [...this.#isWaiting.keys()];
-  }
-
-  /** Adds a new check, or one that has finished a batch. */
-  add(check: Check): void {
-    this.#isWaiting.set(check, true);
-  }
-
-  remove(check: Check): void {
-    this.#isWaiting.delete(check);
-  }
-
-  /** Takes the next check; undefined where none waits. */
-  next(): Check | undefined {
-    const isTurnOfOldest = this.#isTurnOfOldest;
-    this.#isTurnOfOldest = !isTurnOfOldest;
-    const waiting = this.#waiting();
-    if (!isTurnOfOldest) waiting.sort((first, second) => first.remainingBatches - second.remainingBatches);
-    return this.#take(waiting[0]);
-  }
-
-  /** Takes the oldest small check; undefined where none waits. */
-  nextSmall(): Check | undefined {
-    return this.#take(this.#waiting().find(({ isSmall }) => isSmall));
-  }
-
-  #waiting(): Check[] {
-    return this.pending.filter((check) => this.#isWaiting.get(check));
-  }
-
-  #take(check: Check | undefined): Check | undefined {
-    if (check !== undefined) this.#isWaiting.set(check, false);
-    return check;
-  }
 }

@@ -65,28 +65,27 @@ export class ChainAllowance {
   }
 }
 
-/** Throws `MANIFEST_TOO_COMPLEX` where validating the manifest store of a file or publication would take readers minutes. */
+/**
+ * Throws `MANIFEST_TOO_COMPLEX` where validating the manifest store of a file or publication would take readers minutes. One that cannot
+ * be parsed here a reader refuses, or the budgets of the input end it.
+ */
 export function refuseCostlyChain(name: string, store: Uint8Array): void {
   const exceeded = exceededLimitOf(store);
-  if (exceeded !== null) throw new AppError('MANIFEST_TOO_COMPLEX', { name, ...exceeded });
-}
-
-/** Returns null also for a store that cannot be parsed here: then a reader refuses it, or the budgets of the input end it. */
-function exceededLimitOf(store: Uint8Array): ExceededLimit | null {
-  try {
-    return new ChainAllowance().admit(store).exceeded;
-  } catch {
-    return null;
-  }
+  if (exceeded != null) throw new AppError('MANIFEST_TOO_COMPLEX', { name, ...exceeded });
 }
 
 /** Tells whether a manifest store must not be validated: it exceeds a limit, or its ingredients cannot be parsed. */
 export function exceedsChainLimits(store: Uint8Array): boolean {
+  return exceededLimitOf(store) !== null;
+}
+
+/** Returns the limit that a store exceeds; null for none, and undefined for one that cannot be parsed here. */
+function exceededLimitOf(store: Uint8Array): ExceededLimit | null | undefined {
   try {
-    return new ChainAllowance().admit(store).exceeded !== null;
+    return new ChainAllowance().admit(store).exceeded;
   } catch {
-    // The code that attaches it reports why.
-    return true;
+    // The reader that refuses it, or the code that attaches it, says why.
+    return undefined;
   }
 }
 

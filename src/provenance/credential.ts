@@ -8,7 +8,7 @@ import { FileWatch, stateOfFile } from './file-watch.ts';
 import type { SignerSupervisor } from './signer-supervisor.ts';
 import type { CredentialDescription } from './signing-identity.ts';
 
-/** Pauses before a credential that is away is tried again. */
+/** Pauses before a credential that is away, or that a restarted signer could not load, is tried again. */
 const AWAY_BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
 
 /** The looks at renewed files that cannot be used before they are warned of: a minute of them. */
@@ -58,10 +58,8 @@ export class Credential {
   }
 
   /** Loads it as its files are now. Its key is held until it is accepted or refused. Throws an AppError. */
-  async load(): Promise<CredentialDescription> {
-    const candidate = await this.signer.load(this.settings, this.#current);
-    if (candidate !== null) return candidate;
-    throw new AppError('SIGNATURE_FAILED', { problem: `the signer process exited ${this.signer.exitCause}` });
+  load(): Promise<CredentialDescription> {
+    return this.signer.load(this.settings, this.#current, () => this.#retryLater(1));
   }
 
   /** Tells whether it is to be loaded, for a state of its files: it is away, or they were changed. */
@@ -116,16 +114,18 @@ export class Credential {
 
   #retryLater(failures: number): void {
     clearTimeout(this.#retry);
+    if (this.#isClosed) return;
     this.#retry = setTimeout(() => void this.#tryAgain(failures), backoffMs(failures, AWAY_BACKOFF)).unref();
   }
 
   async #tryAgain(failures: number): Promise<void> {
+    let isLoaded = false;
     try {
-      await this.#renewal.renew(this);
+      isLoaded = await this.#renewal.renew(this);
     } catch (error) {
-      if (error instanceof AppError) this.#away = error;
+      if (error instanceof AppError && this.#current === null) this.#away = error;
     }
-    if (this.#away !== null && !this.#isClosed) this.#retryLater(failures + 1);
+    if (!isLoaded) this.#retryLater(failures + 1);
   }
 }
 

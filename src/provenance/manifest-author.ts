@@ -16,6 +16,7 @@ import {
 } from './authoring/manifest-definition.ts';
 import { readIngredient } from './authoring/read-ingredient.ts';
 import {
+  type IdentityKeys,
   requireUnexpired,
   reserveTimeStamp,
   type Signature,
@@ -27,7 +28,7 @@ import { ChainAllowance } from './chain-limits.ts';
 import type { IngredientSource, LateAssertion, ManifestRequest } from './manifest-request.ts';
 import type { ManifestDefinition } from './sdk/sdk.ts';
 import type { Signer } from './signer.ts';
-import { NO_STAPLES, type StapleSource } from './staples.ts';
+import type { StapleSource } from './staples.ts';
 import type { TrustLists, TrustSource } from './trust-lists.ts';
 
 export type { SignedManifest, TimeStampSettings };
@@ -58,7 +59,7 @@ export interface ManifestDraft {
 }
 
 /** An identity as manifests are signed with it. */
-interface AuthorIdentity extends Pick<Signature, 'signer' | 'publisher'> {
+interface AuthorIdentity extends IdentityKeys {
   /** Null where its signatures get no time-stamps. */
   readonly timeStamps: TimeStampSettings | null;
 }
@@ -67,8 +68,8 @@ interface AuthorIdentity extends Pick<Signature, 'signer' | 'publisher'> {
 interface ManifestAuthorParts {
   /** Returns an identity by its name. Called once for each. */
   readonly identityOf: (name: string) => AuthorIdentity;
-  /** OCSP responses to staple; none by default. */
-  readonly staples?: StapleSource;
+  /** OCSP responses to staple. */
+  readonly staples: StapleSource;
   readonly generator: ClaimGenerator;
   /** Trust lists that the manifests of ingredients are validated with. */
   readonly trust: TrustSource;
@@ -88,16 +89,11 @@ export async function signAgainIfLarger<Result>(step: () => Promise<Result>): Pr
 }
 
 /** Creates an author of manifests. */
-export function createManifestAuthor({
-  generator,
-  identityOf,
-  staples = { current: NO_STAPLES },
-  trust,
-}: ManifestAuthorParts): ManifestAuthor {
+export function createManifestAuthor({ generator, identityOf, staples, trust }: ManifestAuthorParts): ManifestAuthor {
   const measureSize = createSizeMeter();
   /** By the names of identities. `TimeStamps` knows the sizes of earlier answers. */
-  const signatures = new Map<string, Required<Signature>>();
-  const signatureOf = (name: string): Required<Signature> => {
+  const signatures = new Map<string, Signature>();
+  const signatureOf = (name: string): Signature => {
     const known = signatures.get(name);
     if (known !== undefined) return known;
     const { timeStamps, ...keys } = identityOf(name);
@@ -108,10 +104,8 @@ export function createManifestAuthor({
   return {
     async draft(request, signal) {
       const signature = signatureOf(request.identity);
-      const { signer, publisher } = signature;
-      requireUnexpired(signer);
-      if (publisher !== null) requireUnexpired(publisher);
-      const ingredients = await readIngredients(request, signer, trust.current, signal);
+      requireUnexpired(signature);
+      const ingredients = await readIngredients(request, signature.signer, trust.current, signal);
       return draftOf({ request, ingredients, generator }, signature, measureSize);
     },
   };
@@ -159,7 +153,7 @@ function isSameIngredient(first: PreparedIngredient, second: PreparedIngredient)
   return isDeepStrictEqual(new Set(first.failures), new Set(second.failures));
 }
 
-function draftOf(contents: ManifestContents, signature: Required<Signature>, measureSize: SizeMeter): ManifestDraft {
+function draftOf(contents: ManifestContents, signature: Signature, measureSize: SizeMeter): ManifestDraft {
   const { instanceId = newInstanceId() } = contents.request;
   const definition = defineManifest(contents, { now: new Date(), instanceId });
   let sizeBytes = 0;
@@ -203,7 +197,7 @@ type SizeMeter = (
 function createSizeMeter(): SizeMeter {
   const cache = new Map<string, number>();
   return async (contents, signature, placeholders, signal) => {
-    const definition = completeManifest(defineManifest(normalizedContents(contents), PLACEHOLDERS), placeholders);
+    const definition = completeManifest(defineManifest(contents, PLACEHOLDERS), placeholders);
     const key = `${contents.request.identity} ${keyOf(definition)}`;
     const known = cache.get(key);
     if (known !== undefined) return known;
@@ -214,48 +208,25 @@ function createSizeMeter(): SizeMeter {
   };
 }
 
-function keyOf({ resources, ...rest }: ManifestDefinition): string {
-  const hash = createHash('sha256').update(JSON.stringify(rest));
+/** Returns a text that is the same for definitions of manifests of one size. */
+function keyOf({ json, createdLabels, resources }: ManifestDefinition): string {
+  const ingredients = (json['ingredients'] as readonly ManifestDefinition['json'][]).map(withSizes);
+  const hash = createHash('sha256').update(JSON.stringify([withSizes({ ...json, ingredients }), createdLabels]));
   for (const bytes of resources.values()) hash.update(bytes);
   return hash.digest('base64');
+}
+
+/** Returns a claim or an ingredient with the sizes of those texts in place of them that differ from file to file. */
+function withSizes({ title, instance_id: instanceId, ...rest }: ManifestDefinition['json']): object {
+  return { ...rest, title: sizeOf(title), instance_id: sizeOf(instanceId) };
+}
+
+function sizeOf(text: unknown): unknown {
+  return typeof text === 'string' ? Buffer.byteLength(text) : text;
 }
 
 function addToCache(cache: Map<string, number>, key: string, sizeBytes: number): void {
   const [oldest] = cache.keys();
   if (oldest !== undefined && cache.size >= MAX_CACHED_SIZES) cache.delete(oldest);
   cache.set(key, sizeBytes);
-}
-
-function normalizedContents({ request, ingredients, generator }: ManifestContents): ManifestContents {
-  const { parent, components, inputs, labels } = ingredients;
-  return {
-    request: { ...request, title: anyTitle(request.title) },
-    ingredients: {
-      parent: parent === null ? null : normalizedIngredient(parent),
-      components: components.map(normalizedIngredient),
-      inputs: inputs.map(normalizedIngredient),
-      labels,
-    },
-    generator,
-  };
-}
-
-function normalizedIngredient(ingredient: PreparedIngredient): PreparedIngredient {
-  const { title, instance_id: instanceId } = ingredient.json;
-  const json = {
-    ...ingredient.json,
-    ...(typeof title === 'string' && { title: anyTitle(title) }),
-    // An identifier of another length is the file's own.
-    ...(ingredient.store === null && isSameLength(instanceId) && { instance_id: PLACEHOLDERS.instanceId }),
-  };
-  return { ...ingredient, json };
-}
-
-function isSameLength(instanceId: unknown): boolean {
-  return typeof instanceId === 'string' && Buffer.byteLength(instanceId) === PLACEHOLDERS.instanceId.length;
-}
-
-/** Replaces a title by one that takes as many bytes. */
-function anyTitle(title: string): string {
-  return 'x'.repeat(Buffer.byteLength(title));
 }

@@ -1,18 +1,11 @@
 import { availableParallelism } from 'node:os';
 import { AppError } from '#errors/app-error.ts';
 import { readInWasm } from './reader-threads.ts';
-import { readReport } from './sdk/sdk.ts';
+import { readReport, type SdkAsset } from './sdk/sdk.ts';
 import { sdkProblem } from './sdk/sdk-problem.ts';
 import { type ManifestReport, problemsIn, VALID_ASSET } from './validation-report.ts';
 
-/** A file on this host, with its manifest store where that lies in a file of its own. */
-export interface ReadableAsset {
-  readonly path: string;
-  readonly mediaType: string;
-  readonly detachedStore?: Uint8Array;
-  /** Trust anchors in PEM. */
-  readonly anchors?: string;
-}
+export type { SdkAsset };
 
 /** A reading of an asset by the official reader: its report, that there is no manifest, or why it cannot read it. */
 export type AssetReading = ManifestReport | 'none' | { readonly problem: string };
@@ -20,10 +13,17 @@ export type AssetReading = ManifestReport | 'none' | { readonly problem: string 
 /** The native SDK's words for an asset without a manifest. */
 const NO_MANIFEST = /JumbfNotFound|no JUMBF data found/i;
 
-/** Reads an asset of any origin and state with the official reader. Throws only when the signal is aborted. */
-export async function assetReadingOf({ anchors, ...asset }: ReadableAsset, signal: AbortSignal): Promise<AssetReading> {
+/**
+ * Reads an asset of any origin and state with the official reader, by trust anchors in PEM (null for none). Throws only when the signal
+ * is aborted.
+ */
+export async function assetReadingOf(
+  asset: SdkAsset,
+  anchors: string | null,
+  signal: AbortSignal,
+): Promise<AssetReading> {
   try {
-    return (await readReport(asset, signal, anchors)) ?? 'none';
+    return (await readReport(asset, anchors, signal)) ?? 'none';
   } catch (error) {
     signal.throwIfAborted();
     const problem = sdkProblem(error);
@@ -31,29 +31,21 @@ export async function assetReadingOf({ anchors, ...asset }: ReadableAsset, signa
   }
 }
 
-/** Validates finished outputs with the official reader. */
-export interface OutputChecker {
-  /**
-   * Reads a file back, with its sidecar where it has one. Throws `READ_BACK_FAILED` unless signature, assertions and hard
-   * binding of its active manifest are valid; it need not be trusted. Findings about ingredients do not count. Throws
-   * `IDENTITY_EXPIRED` where the certificate has expired since it was signed.
-   */
-  readBack(asset: ReadableAsset, signal: AbortSignal): Promise<void>;
+/**
+ * Reads a finished output back with the official reader, with its sidecar where it has one. Throws `READ_BACK_FAILED` unless signature,
+ * assertions and hard binding of its active manifest are valid; it need not be trusted. Findings about ingredients do not count. Throws
+ * `IDENTITY_EXPIRED` where the certificate has expired since it was signed.
+ */
+export async function checkOutput(asset: SdkAsset, signal: AbortSignal): Promise<void> {
+  const report = await readReport(asset, null, signal).catch((cause: unknown) => {
+    signal.throwIfAborted();
+    throw new AppError('READ_BACK_FAILED', { codes: [sdkProblem(cause)] }, { cause });
+  });
+  const codes = problemsInOutput(report);
+  if (codes.length > 0) throw new AppError('READ_BACK_FAILED', { codes });
 }
 
-/** Creates a checker of files, which uses the native SDK. */
-export function createOutputChecker(): OutputChecker {
-  return {
-    async readBack(asset, signal) {
-      const report = await readReport(asset, signal).catch((cause: unknown) => {
-        signal.throwIfAborted();
-        throw new AppError('READ_BACK_FAILED', { codes: [sdkProblem(cause)] }, { cause });
-      });
-      const codes = problemsInOutput(report);
-      if (codes.length > 0) throw new AppError('READ_BACK_FAILED', { codes });
-    },
-  };
-}
+export type OutputChecker = typeof checkOutput;
 
 /**
  * Returns the status codes for which an output is refused. Throws `IDENTITY_EXPIRED` where it was read back after the end of the

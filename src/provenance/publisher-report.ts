@@ -24,12 +24,12 @@ export function mostIdentitiesIn(store: Uint8Array): number {
 export async function readIdentities(
   found: Uint8Array | ReadableAsset,
   most: number,
-  { data: { publishers: anchors, allowed } }: TrustLists,
+  { data: { publishers, allowed } }: TrustLists,
   signal: AbortSignal,
 ): Promise<ManifestReport | null> {
   if (most === 0) return null;
   if (most > 1) return { manifests: {} };
   const asset = found instanceof Uint8Array ? { bytes: found, mediaType: MANIFEST_STORE_TYPE } : found;
-  const answer = await readInWasm({ answer: 'report', asset, anchors: { anchors, allowed } }, signal);
+  const answer = await readInWasm({ answer: 'report', asset, anchors: { publishers, allowed } }, signal);
   return 'problem' in answer ? { manifests: {} } : answer.report;
 }

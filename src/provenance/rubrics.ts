@@ -6,6 +6,7 @@ import { z } from 'zod';
 import type { RubricResult } from '#contract/verification.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf } from '#errors/system-problem.ts';
+import { cut } from './describe-report.ts';
 
 const EXTENSION = /\.ya?ml$/i;
 /** Names of rubrics that an error lists. */
@@ -293,8 +294,4 @@ function outcomeText(texts: ReportTexts, result: 'true' | 'false' | 'warn'): str
 function inEnglish(text: string | ReportTexts | undefined): string | undefined {
   const english = typeof text === 'object' ? text['en'] : text;
   return typeof english === 'string' ? english : undefined;
-}
-
-function cut(text: string, characters: number): string {
-  return text.length <= characters ? text.toWellFormed() : `${text.slice(0, characters - 1).toWellFormed()}…`;
 }

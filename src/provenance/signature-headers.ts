@@ -5,37 +5,26 @@ import { type JumbfBox, onlyCbor, onlyChild } from './jumbf.ts';
 export const COSE_SIGN1_TAG = 18;
 const MAX_SIGNATURE_BYTES = 1024 * 1024;
 
-type Headers = ReadonlyMap<unknown, unknown>;
-
-/** Returns the headers of a manifest's signature, those that it covers and the others. Throws an Error where it has none. */
-export function signatureHeadersOf(manifest: JumbfBox | undefined): {
-  readonly signed: Headers;
-  readonly unsigned: Headers;
-} {
-  const { protectedBytes, unsigned } = signatureIn(manifest);
-  const signed = decode(protectedBytes);
-  if (!(signed instanceof Map)) throw new Error('the signature has no headers');
-  return { signed, unsigned };
-}
-
 /** The signature of a manifest (COSE_Sign1, RFC 9052 §4.2). */
 interface CoseSignature {
-  /** The encoded headers that it covers. */
+  /** The headers that it covers, decoded and as they are encoded. */
+  readonly signed: ReadonlyMap<unknown, unknown>;
   readonly protectedBytes: Uint8Array;
-  readonly unsigned: Map<unknown, unknown>;
+  readonly unsigned: ReadonlyMap<unknown, unknown>;
   readonly payload: unknown;
   readonly value: unknown;
   /** The whole, as a part of the manifest. */
   readonly bytes: Uint8Array;
 }
 
-/** Returns the signature of a manifest. Throws an Error where it has none. */
+/** Returns the signature of a manifest. Throws an Error where it has none, or one without headers. */
 export function signatureIn(manifest: JumbfBox | undefined): CoseSignature {
   const bytes = onlyCbor(onlyChild(manifest, 'c2pa.signature'));
   if (bytes === undefined || bytes.length > MAX_SIGNATURE_BYTES) throw new Error('there is no signature');
   const [protectedBytes, unsigned, payload, value] = decode(bytes) as [Uint8Array, unknown, unknown, unknown];
-  if (!(unsigned instanceof Map)) throw new Error('the signature has no headers');
-  return { protectedBytes, unsigned, payload, value, bytes };
+  const signed = decode(protectedBytes);
+  if (!(signed instanceof Map && unsigned instanceof Map)) throw new Error('the signature has no headers');
+  return { signed, protectedBytes, unsigned, payload, value, bytes };
 }
 
 function decode(bytes: Uint8Array): unknown {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
+import { callRecorder } from '#telemetry/run-report.ts';
 import type { Signer } from './signer.ts';
 import {
   type Frame,
@@ -74,7 +75,7 @@ export class SignerClient {
       algorithm,
       certificateChain: certificateChain.map((der) => Buffer.from(der, 'base64')),
       signatureSizeBytes,
-      sign: (data) => link.sign(credential, data),
+      sign: (data) => callRecorder.measure('sign', () => link.sign(credential, data)),
     };
   }
 

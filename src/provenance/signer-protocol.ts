@@ -1,5 +1,4 @@
 import type { Socket } from 'node:net';
-import { setImmediate } from 'node:timers/promises';
 import type { CredentialSettings } from '#config/identities.ts';
 import type { AppErrorData } from '#errors/app-error.ts';
 import type { CredentialDescription } from './signing-identity.ts';
@@ -20,24 +19,17 @@ export interface KeyOrder {
   readonly key: number | null;
 }
 
-/** A client of the signer, and the numbers of the keys that it may use now. */
-export interface SignerClientState {
-  readonly clientId: number;
-  readonly keys: readonly number[];
-}
-
 /**
- * A message to the signer process. The first one, `start`, has the clients whose channels it inherits, in that order, and the keys
- * that they use. `load` loads a key; `keep` drops all keys but some. A `client` is sent with its channel; `allow` changes the keys of
- * one, and `decide` answers a `KeyQuestion` with them, and whether an input runs in the client at all.
+ * A message to the signer process. The first one, `start`, has the numbers of the clients whose channels it inherits, in that order,
+ * and the keys that they use. `load` loads a key; `keep` drops all keys but some. A `client` is sent with its channel; `decide` answers
+ * the oldest `KeyQuestion` about one.
  */
 export type ToSigner =
-  | { readonly type: 'start'; readonly clients: readonly SignerClientState[]; readonly keys: readonly KeyOrder[] }
+  | { readonly type: 'start'; readonly clientIds: readonly number[]; readonly keys: readonly KeyOrder[] }
   | { readonly type: 'load'; readonly key: KeyOrder }
   | { readonly type: 'keep'; readonly keys: readonly number[] }
-  | { readonly type: 'client'; readonly client: SignerClientState }
-  | { readonly type: 'allow'; readonly client: SignerClientState }
-  | { readonly type: 'decide'; readonly client: SignerClientState; readonly isRunning: boolean }
+  | { readonly type: 'client'; readonly clientId: number }
+  | { readonly type: 'decide'; readonly clientId: number; readonly isAllowed: boolean }
   | { readonly type: 'ping' };
 
 /** A loaded credential, or why it cannot be loaded; `isOther` where its files hold certificates that are not wanted. */
@@ -55,12 +47,10 @@ export interface ProtocolViolation {
   readonly problem: string;
 }
 
-/**
- * The question of the signer process whether a client may use a key that it was not told of. The client's input may have begun a moment
- * ago: requests and what the service allows come over different channels.
- */
+/** The question of the signer process whether a client may use a key now, which it asks about each request. */
 export interface KeyQuestion {
   readonly askingClientId: number;
+  readonly key: number;
 }
 
 /**
@@ -80,9 +70,6 @@ export const MAX_ANSWER_BYTES = 64 * 1024;
 
 /** Limits the requests of one client that are not answered yet. Another one violates the protocol. */
 export const MAX_PENDING_REQUESTS = 4;
-
-/** Limits the frames of one peer that are taken before other peers get their turn. */
-const FRAME_BATCH_SIZE = 16;
 
 /** A message on a channel. */
 export interface Frame {
@@ -106,7 +93,7 @@ export function sendFrame(
 }
 
 /**
- * Takes the frames of a channel as they arrive; other work of the process runs between batches. Calls `refuse` where the peer
+ * Takes the frames of a channel as they arrive, of which `MAX_PENDING_REQUESTS` keeps the number small. Calls `refuse` where the peer
  * sends a frame over the limit.
  */
 export function receiveFrames(
@@ -116,19 +103,12 @@ export function receiveFrames(
   refuse: (problem: string) => void,
 ): void {
   const nextFrame = frameReader(channel, maxBodyBytes);
-  let isTaking = false;
-  const takeAll = async (): Promise<void> => {
-    isTaking = true;
-    let count = 0;
-    for (let frame = nextFrame(); frame !== null && !channel.destroyed; frame = nextFrame()) {
-      take(frame);
-      count += 1;
-      if (count % FRAME_BATCH_SIZE === 0) await setImmediate();
-    }
-    isTaking = false;
-  };
   channel.on('readable', () => {
-    if (!isTaking) takeAll().catch((error: Error) => refuse(error.message));
+    try {
+      for (let frame = nextFrame(); frame !== null && !channel.destroyed; frame = nextFrame()) take(frame);
+    } catch (error) {
+      refuse((error as Error).message);
+    }
   });
 }
 

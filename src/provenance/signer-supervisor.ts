@@ -1,7 +1,6 @@
 import assert from 'node:assert';
 import type { Socket } from 'node:net';
 import { extname } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import { backoffMs } from '#concurrency/retry.ts';
 import { Semaphore } from '#concurrency/semaphore.ts';
 import type { CredentialSettings, SignerSettings } from '#config/identities.ts';
@@ -17,7 +16,6 @@ import {
   type LoadAnswer,
   type ProtocolViolation,
   type SignerAnswer,
-  type SignerClientState,
   stopReading,
   type ToSigner,
 } from './signer-protocol.ts';
@@ -39,9 +37,6 @@ const PING = { boundMs: 2 * PING_INTERVAL_MS, because: 'because it did not answe
 
 /** Limits of the back-off before a restart. */
 const RESTART_BACKOFF = { firstMs: 50, maxMs: 10_000, jitter: 0 };
-
-/** Limits of the back-off before a key is loaded again that a restarted process could not load. */
-const RELOAD_BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
 
 /** A process that signs with keys of signer processes. */
 export interface SigningProcess {
@@ -65,15 +60,14 @@ interface Client {
   readonly keys: readonly number[];
   /** The keys of the input that runs in it; null where none runs. */
   allowed: readonly number[] | null;
-  /** The keys that the signer knows it may use. */
-  told: readonly number[];
-  telling: NodeJS.Immediate | undefined;
 }
 
 /** A key in use: its credential, and the certificates that it was loaded with. */
 interface UsedKey {
   readonly settings: CredentialSettings;
   readonly certificateChain: readonly string[];
+  /** Has it loaded again later. */
+  readonly retry: () => void;
 }
 
 type SignerChild = Child<ToSigner, SignerAnswer, ProtocolViolation | KeyQuestion>;
@@ -100,12 +94,11 @@ export class SignerSupervisor {
   readonly #keys = new Map<number, UsedKey>();
   /** The numbers of the keys that are in force, or are being loaded or checked. */
   readonly #held = new Set<number>();
-  /** The numbers of the keys that a restarted process could not load yet. */
-  readonly #missing = new Set<number>();
   /** A process answers one request at a time. */
   readonly #asks = new Semaphore(1);
   #nextClientId = 1;
   #child: SignerChild | null = null;
+  /** The way in which the last process exited, or why there is none. It ends the sentence "the process exited …". */
   #exitCause = '';
   #isRetired = false;
   #isClosed = false;
@@ -125,29 +118,27 @@ export class SignerSupervisor {
     return this.#child?.pid;
   }
 
-  /** The way in which the last process exited, or why there is none. It ends the sentence "the process exited …". */
-  get exitCause(): string {
-    return this.#exitCause;
-  }
-
   /**
    * Has the signer load a credential as its files are now, and holds its key. It keeps the number of the current one where it has
-   * the same certificates. Returns null where the signer exits meanwhile. Throws an AppError where it cannot be loaded.
+   * the same certificates. Throws an AppError where it cannot be loaded, `SIGNATURE_FAILED` where the signer exits meanwhile. Calls
+   * `retry` where a restarted signer cannot load it: a device may be away, and other keys are served meanwhile.
    */
   async load(
     settings: CredentialSettings,
     current: CredentialDescription | null,
-  ): Promise<CredentialDescription | null> {
+    retry: () => void,
+  ): Promise<CredentialDescription> {
     const key = this.#freeKey();
     this.#held.add(key);
     let credential: CredentialDescription | null = null;
     try {
       const answer = await this.#load(this.#orderOf(settings, current, key));
-      if (answer === null) return null;
+      if (answer === null)
+        throw new AppError('SIGNATURE_FAILED', { problem: `the signer process exited ${this.#exitCause}` });
       if ('error' in answer) throw AppError.fromData(answer.error);
       assert('credential' in answer, 'any certificates are wanted');
       credential = answer.credential;
-      this.#keys.set(credential.key, { settings, certificateChain: credential.certificateChain });
+      this.#keys.set(credential.key, { settings, certificateChain: credential.certificateChain, retry });
       return credential;
     } finally {
       if (credential?.key !== key) this.release(key);
@@ -166,14 +157,14 @@ export class SignerSupervisor {
    */
   attach(process: SigningProcess, channel: Socket | null, keys: readonly number[]): KeyAccess {
     const clientId = this.#nextClientId++;
-    const client: Client = { process, keys, allowed: null, told: [], telling: undefined };
+    const client: Client = { process, keys, allowed: null };
     if (channel !== null) {
       this.#clients.set(clientId, client);
       void process.exited.then(() => {
         this.#clients.delete(clientId);
         this.#dropKeys();
       });
-      this.#child?.send({ type: 'client', client: stateOf(clientId, client) }, stopReading(channel));
+      this.#child?.send({ type: 'client', clientId }, stopReading(channel));
     }
     return {
       allow: (allowed) => {
@@ -182,21 +173,8 @@ export class SignerSupervisor {
           'an input signs with an identity that was in force when its worker was started',
         );
         client.allowed = allowed;
-        client.telling ??= setImmediate(() => this.#tell(clientId, client));
       },
     };
-  }
-
-  /**
-   * Tells the signer what a client may use, at the end of a turn of the event loop: where its next input follows at once and uses the
-   * same keys, there is nothing to tell. A request that comes before is asked about.
-   */
-  #tell(clientId: number, client: Client): void {
-    client.telling = undefined;
-    const state = stateOf(clientId, client);
-    if (isDeepStrictEqual(state.keys, client.told)) return;
-    client.told = state.keys;
-    this.#child?.send({ type: 'allow', client: state });
   }
 
   /** Closes the signer as soon as its last key is let go of. */
@@ -257,10 +235,12 @@ export class SignerSupervisor {
     if ('problem' in event) {
       return this.#clients.get(event.clientId)?.process.kill(`because ${event.problem}`);
     }
-    const { askingClientId: clientId } = event;
+    const { askingClientId: clientId, key } = event;
     const client = this.#clients.get(clientId);
-    if (client !== undefined)
-      child.send({ type: 'decide', client: stateOf(clientId, client), isRunning: client.allowed !== null });
+    const isAllowed = client?.allowed?.includes(key);
+    // An input that asks for another key than its own violates the protocol; a request of one that has ended does not.
+    if (isAllowed === false) client?.process.kill('because it asked for a key that its input may not use');
+    else child.send({ type: 'decide', clientId, isAllowed: isAllowed === true });
   }
 
   /** Starts a process, and has it load the keys in use. Never rejects. */
@@ -269,23 +249,20 @@ export class SignerSupervisor {
     const keys = [...this.#keys];
     try {
       const child = this.#launch();
-      for (const client of this.#clients.values()) client.told = client.allowed ?? [];
-      const clients = Array.from(this.#clients, ([clientId, client]) => stateOf(clientId, client));
+      const clientIds = [...this.#clients.keys()];
       const orders = keys.map(([key, used]) => this.#orderOf(used.settings, { ...used, key }, null));
-      answer = await this.#asks.run(() => child.ask({ type: 'start', clients, keys: orders }, START));
+      answer = await this.#asks.run(() => child.ask({ type: 'start', clientIds, keys: orders }, START));
     } catch (error) {
       // The system gives no process now, for want of memory or descriptors.
       return this.#restartLater((error as Error).message);
     }
     if (answer === null) return;
     this.#exitCount = 0;
-    this.#missing.clear();
     for (const [index, loaded] of answer.entries()) {
-      const [key, used] = itemAt(keys, index);
-      if ('error' in loaded) this.#missing.add(key);
+      const [, used] = itemAt(keys, index);
+      if ('error' in loaded) used.retry();
       this.#tellOfLostKey(loaded, used);
     }
-    if (this.#missing.size > 0) this.#loadLater(1);
   }
 
   #orderOf(settings: CredentialSettings, current: KeyOrder['current'], key: number | null): KeyOrder {
@@ -300,21 +277,6 @@ export class SignerSupervisor {
       return child?.isAlive === true ? await child.ask({ type: 'load', key }, START) : null;
     });
     return answer && itemAt(answer, 0);
-  }
-
-  /** Loads keys again that a restarted process could not load: a device may be away, and other keys are served meanwhile. */
-  #loadLater(failures: number): void {
-    this.#timer = setTimeout(() => void this.#loadMissing(failures), backoffMs(failures, RELOAD_BACKOFF));
-  }
-
-  async #loadMissing(failures: number): Promise<void> {
-    for (const key of this.#missing) {
-      const used = this.#keys.get(key);
-      const loaded = used && (await this.#load(this.#orderOf(used.settings, { ...used, key }, null)));
-      if (loaded === null) return;
-      if (loaded === undefined || !('error' in loaded)) this.#missing.delete(key);
-    }
-    if (this.#missing.size > 0 && !this.#isClosed) this.#loadLater(failures + 1);
   }
 
   #restartLater(cause: string): void {
@@ -345,8 +307,4 @@ export class SignerSupervisor {
     if (child?.isAlive === true && this.#asks.available > 0)
       await this.#asks.run(() => child.ask({ type: 'ping' }, PING));
   }
-}
-
-function stateOf(clientId: number, { allowed }: Client): SignerClientState {
-  return { clientId, keys: allowed ?? [] };
 }

@@ -10,25 +10,20 @@ export interface ProfileDeviation {
   readonly remedy: string;
 }
 
-/** A signing key with its certificates, checked against the certificate profile of C2PA. */
-export interface SigningIdentity {
-  readonly signer: Signer;
+/** A credential without its key, as JSON for other processes. */
+export interface CredentialDescription {
   /** `development` identities are made by the service itself; nobody has a reason to trust them. */
   readonly kind: 'configured' | 'development';
   /** The subject of the leaf certificate. */
   readonly subject: string;
-  /** The expiry of the certificate of the chain that ends first. */
-  readonly notAfter: Date;
+  /** The expiry of the certificate of the chain that ends first, as in ISO 8601. */
+  readonly notAfter: string;
   /** Properties of the leaf that some readers refuse. */
   readonly deviations: readonly ProfileDeviation[];
   /** The file that the certificates were read from. */
   readonly file: string;
-  /** The certificate of the leaf's issuer in that file, in DER: also a root, which signatures leave out. */
-  readonly issuer?: Buffer | undefined;
-}
-
-/** A credential without its key, as JSON for other processes. */
-export interface CredentialDescription extends Pick<SigningIdentity, 'kind' | 'subject' | 'file' | 'deviations'> {
+  /** The certificate of the leaf's issuer, where that file has it, also a root, which signatures leave out: DER in base64. */
+  readonly issuer?: string | undefined;
   /** The number of the signer process that holds the key: 0 holds all PEM keys, each other credential has one of its own. */
   readonly process: number;
   /** The number that requests to that process have of its key. */
@@ -37,13 +32,15 @@ export interface CredentialDescription extends Pick<SigningIdentity, 'kind' | 's
   readonly algorithm: SigningAlgorithm;
   /** DER in base64, in the order of the signer's chain. */
   readonly certificateChain: readonly string[];
-  /** The certificate of the leaf's issuer, where the file has it: DER in base64. */
-  readonly issuer?: string | undefined;
   readonly signatureSizeBytes: number;
-  /** The expiry of the certificate of the chain that ends first, as in ISO 8601. */
-  readonly notAfter: string;
   /** A file of the key, PIN or token that others than its owner and group can read, or others than its owner write. */
   readonly exposedKey: { readonly file: string; readonly mode: string } | null;
+}
+
+/** A signing key with its certificates, checked against the certificate profile of C2PA, and what its files say of it. */
+export interface SigningIdentity
+  extends Pick<CredentialDescription, 'kind' | 'subject' | 'notAfter' | 'deviations' | 'file' | 'issuer'> {
+  readonly signer: Signer;
 }
 
 /** An identity without its keys. */
@@ -76,24 +73,18 @@ const EXPOSING_MODE = 0o026;
 
 /** Describes a credential for processes that do not hold its key. */
 export async function describeCredential(
-  { signer, kind, subject, notAfter, file, deviations, issuer }: SigningIdentity,
+  { signer, ...described }: SigningIdentity,
   settings: CredentialSettings,
-  { process, key }: Pick<CredentialDescription, 'process' | 'key'>,
+  numbers: Pick<CredentialDescription, 'process' | 'key'>,
 ): Promise<CredentialDescription> {
   const { algorithm, certificateChain, signatureSizeBytes } = signer;
   return {
-    process,
-    key,
+    ...described,
+    ...numbers,
     keyKind: settings.signer.type,
-    kind,
-    subject,
-    file,
-    deviations,
     algorithm,
     certificateChain: certificateChain.map((der) => der.toString('base64')),
-    issuer: issuer?.toString('base64'),
     signatureSizeBytes,
-    notAfter: notAfter.toISOString(),
     exposedKey: await exposedKeyOf(secretFilesOf(settings)),
   };
 }

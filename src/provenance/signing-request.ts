@@ -1,7 +1,7 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { AppError } from '#errors/app-error.ts';
 import { EXTENDED_KEY_USAGE } from './identity/certificate-profile.ts';
-import { algorithmsOfKey, CURVES, hashOf } from './identity/key-signer.ts';
+import { algorithmsOfKey, CURVES, hashOf, signatureOptions } from './identity/key-signer.ts';
 import type { DeviceAlgorithm, DeviceSettings } from './identity/signers/device-key.ts';
 import { withDeviceKey } from './identity/signers/open-signer.ts';
 import type { RequestKey } from './identity/x509.ts';
@@ -33,8 +33,9 @@ export async function makeSigningRequest({
   ...subject
 }: SigningRequest): Promise<{ readonly key: string; readonly request: string }> {
   const privateKey = generateKey(algorithm);
-  const sign = async (data: Uint8Array) => signWithKey(algorithm, data, privateKey);
-  const request = await requestOf(subject, { publicKey: createPublicKey(privateKey), sign }, algorithm);
+  const key = { key: privateKey, ...signatureOptions(requestAlgorithm(algorithm)) };
+  const signing = async (data: Uint8Array) => sign(hashOf(algorithm), data, key);
+  const request = await requestOf(subject, { publicKey: createPublicKey(privateKey), sign: signing }, algorithm);
   return { key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, request };
 }
 
@@ -85,10 +86,6 @@ async function requestOf(
 /** Returns the algorithm of a request's signature: authorities know RSA by PKCS #1 v1.5, whatever the key signs later. */
 function requestAlgorithm(algorithm: SigningAlgorithm): DeviceAlgorithm {
   return algorithm.startsWith('ps') ? (`rs${algorithm.slice(2)}` as DeviceAlgorithm) : algorithm;
-}
-
-function signWithKey(algorithm: SigningAlgorithm, data: Uint8Array, key: KeyObject): Buffer {
-  return sign(hashOf(algorithm), data, { key, dsaEncoding: 'ieee-p1363' });
 }
 
 function generateKey(algorithm: SigningAlgorithm): KeyObject {

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import type { JumbfBox } from './jumbf.ts';
 import { manifestIn } from './manifest-store.ts';
 import type * as Judge from './revocation/judge-response.ts';
-import { signatureHeadersOf } from './signature-headers.ts';
+import { signatureIn } from './signature-headers.ts';
 import { signerChainOf, type TrustLists } from './trust-lists.ts';
 
 /** Responses of a signature that are judged. */
@@ -40,7 +40,7 @@ const RANKS: readonly Judge.CertificateState['status'][] = ['revoked', 'good', '
 
 function responsesIn(manifest: JumbfBox | undefined): readonly Uint8Array[] {
   try {
-    const values = signatureHeadersOf(manifest).unsigned.get('rVals');
+    const values = signatureIn(manifest).unsigned.get('rVals');
     const responses: unknown = values instanceof Map ? values.get('ocspVals') : [];
     const found = Array.isArray(responses) ? responses.filter((each) => each instanceof Uint8Array) : [];
     return found.slice(0, MAX_RESPONSES);

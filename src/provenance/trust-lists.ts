@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { pemBlocks } from './identity/pem.ts';
 import { manifestIn } from './manifest-store.ts';
-import { signatureHeadersOf } from './signature-headers.ts';
+import { signatureIn } from './signature-headers.ts';
 
 /** One trust list: its name, and its certificates in PEM. */
 export interface TrustList {
@@ -111,7 +111,7 @@ const MAX_CERTIFICATES = 16;
  */
 export function signerChainOf(store: Uint8Array): X509Certificate[] {
   try {
-    const { signed, unsigned } = signatureHeadersOf(manifestIn(store));
+    const { signed, unsigned } = signatureIn(manifestIn(store));
     const found = [signed, unsigned].flatMap((headers) => CHAIN_HEADERS.map((name) => headers.get(name)));
     const chain = [found.find((value) => value !== undefined)].flat().slice(0, MAX_CERTIFICATES);
     return chain.filter((der) => der instanceof Uint8Array).map((der) => new X509Certificate(der));

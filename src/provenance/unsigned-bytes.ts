@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { readStoreGraph } from './chain-limits.ts';
 import { type JumbfBox, onlyChild } from './jumbf.ts';
-import { signatureHeadersOf } from './signature-headers.ts';
+import { signatureIn } from './signature-headers.ts';
 
 // A signature covers a part of its headers. Anybody can write into the others, which readers take as they are.
 
@@ -44,7 +44,7 @@ const CONTENTS: ReadonlyMap<unknown, z.ZodType> = new Map<unknown, z.ZodType>([
 /** Returns true where a manifest has a readable signature, and this no headers that it does not cover but known ones and zeros. */
 export function hasKnownHeaders(manifest: JumbfBox | undefined): boolean {
   try {
-    const { unsigned } = signatureHeadersOf(manifest);
+    const { unsigned } = signatureIn(manifest);
     let sizeBytes = 0;
     for (const [name, content] of unsigned) {
       if (typeof name === 'string' && PADDING_HEADER.test(name)) {

@@ -8,7 +8,7 @@ import { type TestContext, test } from 'node:test';
 import type { InputContext, InputOutcome, InputPhase } from '#operations/operation.ts';
 import { signAudio, signFragmented } from '#operations/registry.ts';
 import type { ManifestAuthor } from '#provenance/manifest-author.ts';
-import { createOutputChecker } from '#provenance/official-reader.ts';
+import { checkOutput } from '#provenance/official-reader.ts';
 import { startAuthority } from '../provenance/time-stamp-authority.ts';
 import { signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { makeFfmpegHls, makeFilm } from '../support/publications/make-publication.ts';
@@ -51,7 +51,7 @@ async function signing(
       return sign();
     },
   };
-  const outputChecker = readBack ? createOutputChecker() : null;
+  const outputChecker = readBack ? checkOutput : null;
   const worker = { context, services: { author, outputChecker, fragmentChecks: 'all' as const } };
   if (!publication) {
     return { output, told, outcome: runInput(signAudio, { input: { type: 'local_file_path', path } }, folder, worker) };

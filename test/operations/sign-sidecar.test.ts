@@ -208,7 +208,7 @@ describe('nothing is delivered', () => {
       const { home, source, output } = homeWith('film.mkv', Buffer.alloc(500_000, 7));
       const params = { copy_source: copies };
       const refused = new AppError('READ_BACK_FAILED', { codes: ['claimSignature.mismatch'] });
-      const outputChecker = { readBack: () => Promise.reject(refused) };
+      const outputChecker = () => Promise.reject(refused);
       await assert.rejects(signWithSidecar(source, home, { params, outputChecker }), { reason: 'READ_BACK_FAILED' });
       const lost = new Error('the lease was lost');
       const confirmLease = () => Promise.reject(lost);
@@ -220,7 +220,7 @@ describe('nothing is delivered', () => {
   test('for a file that only its bytes tell to be another', async () => {
     const { home, source, output } = homeWith('film.mkv', Buffer.alloc(500_000, 7));
     const mismatch = new AppError('READ_BACK_FAILED', { codes: ['assertion.dataHash.mismatch'] });
-    const outputChecker = { readBack: () => Promise.reject(mismatch) };
+    const outputChecker = () => Promise.reject(mismatch);
     const params = { copy_source: false };
     await assert.rejects(signWithSidecar(source, home, { params, outputChecker }), { reason: 'SOURCE_CHANGED' });
     assert.deepEqual(readdirSync(output), []);

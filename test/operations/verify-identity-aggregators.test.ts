@@ -14,7 +14,7 @@ import {
 import * as cborg from 'cborg';
 import { zeroSignature } from '#provenance/authoring/sign-manifest.ts';
 import { pemOf } from '#provenance/identity/pem.ts';
-import { READER_SETTINGS, readerSettings, wasmReader } from '#provenance/reading/wasm-reader.ts';
+import { identitySettings, NO_PUBLISHERS, readerSettings, wasmReader } from '#provenance/reading/wasm-reader.ts';
 import { collectSdkObjects } from '../support/manifests/collect-sdk-objects.ts';
 import { smallWav } from '../support/manifests/sign-wav.ts';
 import { defaultIdentity } from '../support/manifests/test-identity.ts';
@@ -125,7 +125,7 @@ describe('an identity that an aggregator confirms', () => {
     const asked = t.mock.method(globalThis, 'fetch', () => Promise.reject(new Error('no network')));
     const other = await signAggregated('did:web:aggregator.example');
     const WasmReader = await wasmReader();
-    for (const settings of [READER_SETTINGS, readerSettings(null)]) {
+    for (const settings of [identitySettings(NO_PUBLISHERS), readerSettings(null)]) {
       await WasmReader.fromBytes('audio/wav', other, settings);
       assert.equal(asked.mock.callCount(), 0);
     }

@@ -224,7 +224,7 @@ describe('an identity assertion that does not verify', () => {
     const { sign, ...assertion } = identityAssertionOf(publisher.signer, definition);
     const key = { ...zeroSignature(defaultIdentity.signer), sign: defaultIdentity.signer.sign };
     const settings = identitySettings({
-      anchors: [{ name: 'publishers', pem: String(rootOf(publisher)) }],
+      publishers: [{ name: 'publishers', pem: String(rootOf(publisher)) }],
       allowed: [],
     });
     const WasmReader = await wasmReader();

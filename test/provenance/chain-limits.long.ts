@@ -9,7 +9,7 @@ import { outputSizeBytes } from '#bytes/splice-plan.ts';
 import { riff } from '#formats/riff/riff.ts';
 import { CHAIN_LIMITS, ChainAllowance, exceedsChainLimits } from '#provenance/chain-limits.ts';
 import type { IngredientSource } from '#provenance/manifest-request.ts';
-import { createOutputChecker } from '#provenance/official-reader.ts';
+import { checkOutput } from '#provenance/official-reader.ts';
 import { readManifest } from '../support/manifests/read-manifest.ts';
 import { signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { memorySink, memorySource } from '../support/memory-bytes.ts';
@@ -175,17 +175,14 @@ test('the longest chain that is attached is one that the official reader reads, 
     longest.warnings.map(({ reason }) => reason),
     [],
   );
-  await createOutputChecker().readBack(
-    { path: written('longest.wav', longest.bytes).path, mediaType: 'audio/wav' },
-    never,
-  );
+  await checkOutput({ path: written('longest.wav', longest.bytes).path, mediaType: 'audio/wav' }, never);
 
   const next = await signWav(author, { origin: written('longest.wav', longest.bytes) });
   assert.deepEqual(
     next.warnings.map(({ reason }) => reason),
     ['INGREDIENT_TOO_COMPLEX'],
   );
-  await createOutputChecker().readBack({ path: written('next.wav', next.bytes).path, mediaType: 'audio/wav' }, never);
+  await checkOutput({ path: written('next.wav', next.bytes).path, mediaType: 'audio/wav' }, never);
 });
 
 /** A WAV file with a manifest store that was made for nothing in particular. */

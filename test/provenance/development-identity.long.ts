@@ -62,7 +62,7 @@ describe('the development identity', () => {
     const later = new Date(Date.now() + 300 * DAY_MS);
     const renewed = await loadDevelopmentIdentity(ownFile, later);
     assert.notDeepEqual(renewed.signer.certificateChain, first.signer.certificateChain);
-    assert(renewed.notAfter.getTime() > later.getTime() + 300 * DAY_MS);
+    assert(Date.parse(renewed.notAfter) > later.getTime() + 300 * DAY_MS);
     assert.equal(leafOf(renewed).issuer, leafOf(first).issuer);
     const authority = new X509Certificate(pemBlocks(readFileSync(first.file, 'utf8'))[1]?.pem as string);
     assert(leafOf(renewed).verify(authority.publicKey) && leafOf(first).verify(authority.publicKey));
@@ -77,7 +77,7 @@ describe('the development identity', () => {
     const later = new Date(Date.now() + 3600 * DAY_MS);
     const renewed = await loadDevelopmentIdentity(ownFile, later);
     const authority = new X509Certificate(pemBlocks(readFileSync(renewed.file, 'utf8'))[1]?.pem as string);
-    assert(authority.validToDate > renewed.notAfter);
+    assert(authority.validToDate > new Date(renewed.notAfter));
   });
 
   test('is the same for processes that start at once', async () => {

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
-import { createOutputChecker } from '#provenance/official-reader.ts';
+import { checkOutput } from '#provenance/official-reader.ts';
 import { until } from '../support/jobs/test-jobs.ts';
 import { signWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { testIdentity } from '../support/manifests/test-identity.ts';
@@ -26,7 +26,7 @@ test('an output whose certificate expires between signature and read-back is not
   const { bytes, notAfter } = await signedBeforeItsEnd();
   const path = join(temporaryFolder(), 'output.wav');
   writeFileSync(path, bytes);
-  const readBack = () => createOutputChecker().readBack({ path, mediaType: 'audio/wav' }, new AbortController().signal);
+  const readBack = () => checkOutput({ path, mediaType: 'audio/wav' }, new AbortController().signal);
   await until(() => Date.now() > notAfter.getTime() + 1_000);
   await assert.rejects(readBack(), { reason: 'IDENTITY_EXPIRED' });
 });

@@ -6,6 +6,7 @@ import { MAX_TIME_STAMP_BYTES, NO_TIME_STAMP } from '#provenance/authoring/time-
 import { dryRunManifest, judgeManifest } from '#provenance/dry-run/dry-run-manifest.ts';
 import type { ManifestRequest } from '#provenance/manifest-request.ts';
 import { SIGNING_ALGORITHMS, type Signer } from '#provenance/signer.ts';
+import { NO_STAPLES } from '#provenance/staples.ts';
 import { judgeIdentity } from '../support/judges/identity-judges.ts';
 import { collectSdkObjects } from '../support/manifests/collect-sdk-objects.ts';
 import { readManifest } from '../support/manifests/read-manifest.ts';
@@ -144,7 +145,7 @@ describe("the publisher's identity assertion", () => {
   });
 
   test('is judged with the manifest where an identity is checked', async () => {
-    const signature = { signer: defaultIdentity.signer, publisher: publisher.signer, timeStamps: null };
+    const signature = { signer: defaultIdentity.signer, timeStamps: null, staples: { current: NO_STAPLES } };
     const signed = async (publishing: Signer): Promise<Buffer> => {
       const definition = dryRunManifest({ assertions: STATED, actions: [] });
       const parts = { ...signature, publisher: publishing };

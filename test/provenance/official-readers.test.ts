@@ -7,7 +7,7 @@ import { AppError } from '#errors/app-error.ts';
 import { judgeManifest } from '#provenance/dry-run/dry-run-manifest.ts';
 import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate-profile.ts';
 import { createKeySigner } from '#provenance/identity/key-signer.ts';
-import { createFragmentReader, createOutputChecker } from '#provenance/official-reader.ts';
+import { checkOutput, createFragmentReader } from '#provenance/official-reader.ts';
 import { sdkProblem } from '#provenance/sdk/sdk-problem.ts';
 import { signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { type TestIdentityWishes, testIdentity, testKey } from '../support/manifests/test-identity.ts';
@@ -26,7 +26,7 @@ describe('reading an output back', () => {
   async function readBack(bytes: Uint8Array, mediaType = 'audio/wav'): Promise<void> {
     const file = path.join(folder, `.${Math.random()}.part`);
     writeFileSync(file, bytes);
-    await createOutputChecker().readBack({ path: file, mediaType }, signal);
+    await checkOutput({ path: file, mediaType }, signal);
   }
 
   test('accepts an output that only lacks trust in its certificate', async () => {
@@ -62,7 +62,7 @@ describe('reading an output back', () => {
 
   test('refuses a file that does not exist', async () => {
     const missing = path.join(folder, 'missing.wav');
-    await assert.rejects(createOutputChecker().readBack({ path: missing, mediaType: 'audio/wav' }, signal), {
+    await assert.rejects(checkOutput({ path: missing, mediaType: 'audio/wav' }, signal), {
       reason: 'READ_BACK_FAILED',
     });
   });
@@ -70,10 +70,7 @@ describe('reading an output back', () => {
   test('stops with the signal', async () => {
     const stop = new Error('stop');
     const file = path.join(folder, 'any.wav');
-    await assert.rejects(
-      createOutputChecker().readBack({ path: file, mediaType: 'audio/wav' }, AbortSignal.abort(stop)),
-      stop,
-    );
+    await assert.rejects(checkOutput({ path: file, mediaType: 'audio/wav' }, AbortSignal.abort(stop)), stop);
   });
 });
 

@@ -54,7 +54,7 @@ async function verified(bytes: Buffer): Promise<Verification> {
 /** Returns what the readers that know the root of the signer say about revocation. */
 async function codesOf(bytes: Buffer): Promise<{ native: string[]; wasm: string[] }> {
   const anchors = `${readFileSync(rootPath, 'latin1')}\n${authority.root.toString('latin1')}`;
-  const native = await readReport({ bytes, mediaType: 'audio/wav' }, new AbortController().signal, anchors);
+  const native = await readReport({ bytes, mediaType: 'audio/wav' }, anchors, new AbortController().signal);
   const Reader = await wasmReader();
   const reader = await Reader.fromBytes('audio/wav', bytes, readerSettings(anchors));
   const wasm = reader.manifestStore() as typeof native;

@@ -177,7 +177,7 @@ async function describeSource(source: ByteSource, { signal, scratch }: InputCont
   const still = stillMediaType(head);
   if (still !== null) {
     const path = openedPathOf(await pinnedCopyOf(source, scratch, signal));
-    const reading = await assetReadingOf({ path, mediaType: still }, signal);
+    const reading = await assetReadingOf({ path, mediaType: still }, null, signal);
     if (reading !== 'none' && !('problem' in reading)) throw alreadySigned(source);
     return withoutLayout(source, still);
   }

@@ -40,14 +40,11 @@ async function validateFileInputs(
     if (isFolder(input)) {
       throw new AppError('INPUT_IS_FOLDER', { type, inputIndex }, { ...location, field: `${field}.type` });
     }
-    refuseExtension(requestedName(input, inputIndex), refusalOf, location);
+    const name = requestedName(input, inputIndex);
+    const problem = refusalOf(extensionOf(name));
+    if (problem !== null) throw new AppError('INPUT_EXTENSION_REFUSED', { name, problem }, location);
     requireResolver(input, config, location);
   });
-}
-
-function refuseExtension(name: string, refusalOf: ExtensionRule, location: ErrorLocation): void {
-  const problem = refusalOf(extensionOf(name));
-  if (problem !== null) throw new AppError('INPUT_EXTENSION_REFUSED', { name, problem }, location);
 }
 
 /**
@@ -101,7 +98,9 @@ async function checkInputs(
   config: Config,
   check: (input: ApiInputRef, location: InputLocation) => void,
 ): Promise<void> {
-  validateCount(inputs, config);
+  const { length: count } = inputs;
+  const limit = config.worker.max_inputs_per_job;
+  if (count > limit) throw new AppError('TOO_MANY_INPUTS', { count, limit }, { field: 'inputs' });
   const problems: AppError[] = [];
   for await (const [inputIndex, input] of yieldingEntries(inputs)) {
     if (problems.length >= MAX_PROBLEMS) break;
@@ -124,11 +123,6 @@ function refuseRoot(input: ApiInputRef, location: ReferenceLocation): void {
   if ('path' in input && resolve(input.path) === '/') {
     throw new AppError('FOLDER_IS_ROOT', {}, { ...location, field: `${location.field}.path` });
   }
-}
-
-function validateCount({ length: count }: readonly ApiInputRef[], config: Config): void {
-  const limit = config.worker.max_inputs_per_job;
-  if (count > limit) throw new AppError('TOO_MANY_INPUTS', { count, limit }, { field: 'inputs' });
 }
 
 /** Returns the extension of a name, lower case and without dot; empty where there is none. */

@@ -71,8 +71,7 @@ export function withTrustList(
   const [first, ...others] = stores;
   if (verification.state !== 'trusted' || first === undefined) return verification;
   const list = others.every((store) => lists.listOfSigner(store) !== null) ? lists.listOfSigner(first) : null;
-  const verified = list === null ? { ...verification, state: 'valid' as const } : { ...verification, trust_list: list };
-  return { ...verified, summary: summarize(verified) };
+  return list === null ? { ...verification, state: 'valid' } : { ...verification, trust_list: list };
 }
 
 /** What is found beside the reading of an asset. */
@@ -84,14 +83,19 @@ interface FurtherFindings {
   readonly identities: readonly (ManifestReport | null)[];
 }
 
-/** Adds to a description what is found beside the reading that it is of. */
+/** Adds to a description what is found beside the reading that it is of. Its summary changes with an accepted manifest only. */
 export function withFindings(
   verification: Verification,
   { leftOut, stores, identities }: FurtherFindings,
   lists: TrustLists,
 ): Verification {
   const listed = withTrustList(withLeftOut(verification, leftOut), stores, lists);
-  return withPublishers(withRevocation(listed, stores, lists), identities, lists);
+  const described = withPublishers(withRevocation(listed, stores, lists), identities, lists);
+  return isAccepted(verification) ? { ...described, summary: summarize(described) } : described;
+}
+
+function isAccepted({ state }: Verification): boolean {
+  return state === 'valid' || state === 'trusted';
 }
 
 /** Adds what the reader says of identity assertions, to a verdict that nothing else changes. */
@@ -101,9 +105,7 @@ function withPublishers(
   { data: { allowed } }: TrustLists,
 ): Verification {
   if (identities.every((report) => report === null)) return verification;
-  const described = withIdentities(verification, identities, allowed.length === 1 ? allowed[0]?.name : undefined);
-  const isValid = described.state === 'valid' || described.state === 'trusted';
-  return isValid ? { ...described, summary: summarize(described) } : described;
+  return withIdentities(verification, identities, allowed.length === 1 ? allowed[0]?.name : undefined);
 }
 
 /**
@@ -111,15 +113,14 @@ function withPublishers(
  * which the readers say nothing. A failure makes it invalid: nobody signed what it leaves out.
  */
 export function withLeftOut(verification: Verification, found: LeftOut | null): Verification {
-  const { state, codes } = verification;
-  if (found === null || (state !== 'valid' && state !== 'trusted')) return verification;
+  const { codes } = verification;
+  if (found === null || !isAccepted(verification)) return verification;
   const isFailure = found.kind === 'failure';
   if (!isFailure && codes.some(({ code }) => code === found.code)) return verification;
   const added = { explanation: explanationOf(found.code) ?? found.code, ...found, count: 1 };
   const isOther = isFailure && found.code !== TEXT_CODE;
   const others = isOther ? codes.filter(({ code }) => !MATCH_CODES.includes(code)) : codes;
-  const described = { ...verification, ...(isFailure && { state: 'invalid' as const }), codes: [added, ...others] };
-  return { ...described, summary: summarize(described) };
+  return { ...verification, ...(isFailure && { state: 'invalid' }), codes: [added, ...others] };
 }
 
 /** Deviations that a report lists, by its kind; more are counted. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { type ByteSource, readPieces } from '#bytes/byte-source.ts';
 import { knownAlgorithm } from '#bytes/splice-plan.ts';
 import type { ByteRange } from '#formats/format-handler.ts';
 import { partBoundaries } from '#formats/part-boundaries.ts';
@@ -20,7 +20,7 @@ export const hashedParts = z.object({
 });
 
 /** The hashes of a picture; `algorithm` is that of hashes that state none. */
-interface HashedParts {
+export interface HashedParts {
   readonly parts: z.infer<typeof hashedParts>['boxes'];
   readonly algorithm: string;
 }
@@ -31,8 +31,6 @@ const MANIFEST_PART = 'C2PA';
 const PNG_HEADER = 'PNGh';
 /** Ends of parts that are tried: as many as a JPEG of 64 MiB has bytes that may begin a segment. */
 const MAX_BOUNDARIES = 2 ** 18;
-/** Bytes that are hashed at once. */
-const PIECE_BYTES = 1024 * 1024;
 
 /**
  * Tells whether hashes cover a picture but for the element of its manifest: `whole`; `begun` where they cover all before an offset, and
@@ -60,8 +58,7 @@ export async function coverageOf(
       count += 1;
       if (done === true || end > source.sizeBytes || count > MAX_BOUNDARIES) return 'unknown';
       if (end <= at) continue;
-      for (; at < end; at += PIECE_BYTES)
-        digest.update(await readRange(source, at, Math.min(PIECE_BYTES, end - at), signal));
+      for await (const piece of readPieces(source, at, end, signal)) digest.update(piece);
       at = end;
       isFound = digest.copy().digest().equals(hash);
     }

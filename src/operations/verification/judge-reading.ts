@@ -1,27 +1,15 @@
-import type { ByteSource } from '#bytes/byte-source.ts';
 import type { AppError } from '#errors/app-error.ts';
-import type { ReadableLayout } from '#formats/format-handler.ts';
-import type { PictureManifest } from '#formats/picture-manifest.ts';
 import type { AssetReading } from '#provenance/official-reader.ts';
 import { readInWasm } from '#provenance/reader-threads.ts';
 import { type ManifestReport, problemsIn, VALID_ASSET } from '#provenance/validation-report.ts';
-import { bindingOf, findLeftOut, type LeftOut } from './left-out.ts';
+import { bindingOf, type FileWithManifest, findLeftOut, type LeftOut } from './left-out.ts';
 
 // Judges a file by what the native reader says of it, what the newer reader says, and what no hash covers: for a verdict, and for an
 // ingredient of what is signed.
 
 /** A file that was read with its manifest. */
-export interface ReadFile {
-  readonly source: ByteSource;
+export interface ReadFile extends FileWithManifest {
   readonly path: string;
-  readonly mediaType: string;
-  /** Null where the container cannot be read here. */
-  readonly layout: ReadableLayout | null;
-  /** The embedded manifest of a picture; null for anything else. */
-  readonly picture: PictureManifest | null;
-  /** Null where its bytes are not known here. */
-  readonly store: Uint8Array | null;
-  readonly isSidecar: boolean;
   /** The error that its container was refused with; null for pictures and documents, which the readers alone know. */
   readonly problem: AppError | null;
 }

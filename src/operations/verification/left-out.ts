@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { type ByteSource, readPieces, readRange } from '#bytes/byte-source.ts';
 import type { Verification } from '#contract/verification.ts';
 import type { ByteRange, ManifestElement, MediaLayout, ReadableLayout, StrayBox } from '#formats/format-handler.ts';
 import { linksToOtherFiles } from '#formats/matroska-links.ts';
@@ -10,7 +10,7 @@ import { decodeCbor, type JumbfBox, onlyCbor, onlyChild } from '#provenance/jumb
 import { claimOf, manifestIn, parseManifestStore } from '#provenance/manifest-store.ts';
 import { hasKnownHeaders, unsignedParts } from '#provenance/unsigned-bytes.ts';
 import type { ManifestReport } from '#provenance/validation-report.ts';
-import { coverageOf, hashedParts } from './hashed-parts.ts';
+import { coverageOf, type HashedParts, hashedParts } from './hashed-parts.ts';
 import { areInPlace } from './merkle-trees.ts';
 import { LINKS_CODE, TEXT_CODE } from './summarize.ts';
 
@@ -33,13 +33,11 @@ type ByteExclusion = z.infer<typeof byteRanges>[number];
  * that of hashes which state none.
  */
 type Binding =
-  | {
+  | (HashedParts & {
       readonly by: 'parts';
-      readonly parts: z.infer<typeof hashedParts>['boxes'];
       /** True where further hashes, which are not compared, bind other files behind the first one. */
       readonly isOfFirst: boolean;
-      readonly algorithm: string;
-    }
+    })
   | { readonly by: 'ranges'; readonly exclusions: readonly ByteExclusion[] }
   | {
       readonly by: 'boxes';
@@ -123,8 +121,8 @@ function mismatchOf(binding: Binding | null): string {
   return binding?.by === 'boxes' ? 'assertion.bmffHash.mismatch' : 'assertion.dataHash.mismatch';
 }
 
-/** A file whose manifest the readers accept. */
-interface AcceptedFile {
+/** A file with its manifest. */
+export interface FileWithManifest {
   readonly source: ByteSource;
   readonly mediaType: string;
   /** Null where the container cannot be read here. */
@@ -133,8 +131,12 @@ interface AcceptedFile {
   readonly picture: PictureManifest | null;
   /** Null where its bytes are not known here. */
   readonly store: Uint8Array | null;
-  readonly report: ReadReport;
   readonly isSidecar: boolean;
+}
+
+/** A file whose manifest the readers accept. */
+interface AcceptedFile extends FileWithManifest {
+  readonly report: ReadReport;
 }
 
 /**
@@ -282,13 +284,8 @@ function holds({ offset, length }: ByteRange, { start, length: rangeLength }: By
   return offset <= start && start + rangeLength <= offset + length;
 }
 
-/** Bytes that are read at once to find out whether they are zeros. */
-const PIECE_BYTES = 1024 * 1024;
-
 async function areZeros(source: ByteSource, start: number, end: number, signal: AbortSignal): Promise<boolean> {
-  const limit = Math.min(end, source.sizeBytes);
-  for (let at = start; at < limit; at += PIECE_BYTES) {
-    const piece = await readRange(source, at, Math.min(PIECE_BYTES, limit - at), signal);
+  for await (const piece of readPieces(source, start, Math.min(end, source.sizeBytes), signal)) {
     if (piece.some((byte) => byte !== 0)) return false;
   }
   return true;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { type ByteSource, readPieces } from '#bytes/byte-source.ts';
 import { buildRows, isWholeProof, rowLengths } from '#bytes/merkle-tree.ts';
 import { type HashAlgorithm, knownAlgorithm } from '#bytes/splice-plan.ts';
 import type { ByteRange } from '#formats/format-handler.ts';
@@ -118,9 +118,6 @@ function blockSizesOf({ count, fixedBlockSize, variableBlockSizes }: MerkleMap, 
   return Array.from({ length: count }, (_, index) => Math.min(size, length - index * size));
 }
 
-/** Bytes that are hashed at once. */
-const PIECE_BYTES = 1024 * 1024;
-
 async function hashOf(
   source: ByteSource,
   start: number,
@@ -129,7 +126,6 @@ async function hashOf(
   signal: AbortSignal,
 ): Promise<Buffer> {
   const digest = createHash(algorithm);
-  for (let at = start; at < end; at += PIECE_BYTES)
-    digest.update(await readRange(source, at, Math.min(PIECE_BYTES, end - at), signal));
+  for await (const piece of readPieces(source, start, end, signal)) digest.update(piece);
   return digest.digest();
 }

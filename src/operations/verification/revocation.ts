@@ -3,7 +3,6 @@ import { manifestIn } from '#provenance/manifest-store.ts';
 import { type StapledStatus, stapledStatusOf } from '#provenance/stapled-status.ts';
 import { explanationOf } from '#provenance/status-codes.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
-import { summarize } from './summarize.ts';
 
 /**
  * Adds what the signatures of manifest stores carry about the revocation of their certificates, of which the readers judge a part, and
@@ -20,13 +19,12 @@ export function withRevocation(
   const found = statusOf(active, stores, lists);
   const code = codeOf(found.status);
   const isKnown = code === null || codes.some((known) => known.code === code.code && known.ingredient !== true);
-  const described = {
+  return {
     ...verification,
-    ...(found.status === 'revoked' && { state: 'invalid' as const }),
+    ...(found.status === 'revoked' && { state: 'invalid' }),
     codes: isKnown ? codes : code.kind === 'failure' ? [code, ...codes] : [...codes, code],
     manifests: [{ ...active, revocation: describe(found) }, ...others],
   };
-  return { ...described, summary: summarize(described) };
 }
 
 /** Returns the status of the manifest that is described, or that of another one whose certificate is revoked. */

@@ -160,8 +160,7 @@ async function readAsset(
     mediaType: mediaType ?? 'application/octet-stream',
     ...(sidecar !== null && { detachedStore: sidecar }),
   };
-  const read = (anchors: string | null) =>
-    scratch.withHeartbeats(() => assetReadingOf({ ...asset, ...(anchors !== null && { anchors }) }, signal));
+  const read = (anchors: string | null) => scratch.withHeartbeats(() => assetReadingOf(asset, anchors, signal));
   const first = store === null ? await readUnknownSigner(lists, read) : await read(lists.pem);
   // Readers may say of two manifests that there is none to be read.
   const isFound = layout !== null || sidecar !== null || (picture !== null && picture.manifest !== null);

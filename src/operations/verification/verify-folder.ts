@@ -113,7 +113,7 @@ async function describerOf(
 /** Describes a file that a publication is byte ranges of, with what playlists have players show of it. */
 function describeRanges(verified: VerifiedPublication, ofFile: Verification, kind: ReportKind): Verification {
   const { isAsSigned, ...publication } = describePublication(verified, kind);
-  if (ofFile.state === 'none' || ofFile.state === 'invalid') return ofFile;
+  if (ofFile.state === 'none' || ofFile.state === 'invalid') return { ...ofFile, summary: summarize(ofFile) };
   const described = { ...ofFile, publication };
   if (isAsSigned) return { ...described, summary: summarize(described) };
   return { ...described, state: 'invalid', summary: summarizeDeviations(publication) };

@@ -1,10 +1,9 @@
 import { X509Certificate } from 'node:crypto';
 import { AppError } from '#errors/app-error.ts';
-import { callRecorder } from '#telemetry/run-report.ts';
 import { type ManifestDefinition, type SdkSignature, signManifest } from '../sdk/sdk.ts';
 import { sdkProblem } from '../sdk/sdk-problem.ts';
 import { type Signer, signatureReserveBytes } from '../signer.ts';
-import { NO_STAPLES, type StapleSource, stapleResponse } from '../staples.ts';
+import { type StapleSource, stapleResponse } from '../staples.ts';
 import { identityAssertionOf } from './identity-assertion.ts';
 import { smallestDefinition } from './manifest-definition.ts';
 import {
@@ -15,15 +14,19 @@ import {
   type TimeStamps,
 } from './time-stamps.ts';
 
-/** The parts that a signature is made with. */
-export interface Signature {
+/** The keys of an identity. */
+export interface IdentityKeys {
   readonly signer: Signer;
   /** Vouches for what was signed by an identity assertion; null where nobody does. */
   readonly publisher: Signer | null;
+}
+
+/** The parts that a signature is made with. */
+export interface Signature extends IdentityKeys {
   /** Null where signatures get no time-stamps. */
   readonly timeStamps: TimeStamps | null;
-  /** OCSP responses to staple; none by default. */
-  readonly staples?: StapleSource;
+  /** OCSP responses to staple. */
+  readonly staples: StapleSource;
 }
 
 /**
@@ -31,19 +34,14 @@ export interface Signature {
  */
 export async function signForSize(
   definition: ManifestDefinition,
-  { signer, publisher }: Omit<Signature, 'timeStamps'>,
+  keys: IdentityKeys,
   signal: AbortSignal,
-  call = constantsOf(signer).call,
+  call = constantsOf(keys.signer).call,
 ): Promise<Buffer> {
-  requireUnexpired(signer);
-  if (publisher !== null) requireUnexpired(publisher);
-  const identityAssertion = publisher === null ? undefined : identityAssertionOf(withZeros(publisher), definition);
-  try {
-    return await signManifest(definition, { ...zeroSignature(signer), call, identityAssertion }, signal);
-  } catch (cause) {
-    signal.throwIfAborted();
-    throw manifestRefused(cause);
-  }
+  requireUnexpired(keys);
+  const { signer, publisher } = keys;
+  const zeros = { signer: withZeros(signer), publisher: publisher && withZeros(publisher) };
+  return await signWith(zeros, definition, call, signal);
 }
 
 /** Returns a signature of zeros, of the size of a real one without a time-stamp. */
@@ -60,7 +58,7 @@ function withZeros(signer: Signer): Signer {
  * Throws `TIME_STAMP_UNAVAILABLE`.
  */
 export async function reserveTimeStamp(
-  { signer, timeStamps }: Omit<Signature, 'publisher'>,
+  { signer, timeStamps }: Pick<Signature, 'signer' | 'timeStamps'>,
   signal: AbortSignal,
 ): Promise<TimeStampSpace> {
   if (timeStamps === null) return NO_TIME_STAMP;
@@ -79,17 +77,18 @@ export async function reserveTimeStamp(
  */
 export async function signWithIdentity(
   definition: ManifestDefinition,
-  { signer, publisher, timeStamps, staples = { current: NO_STAPLES } }: Signature,
+  { timeStamps, staples, ...keys }: Signature,
   space: TimeStampSpace,
   signal: AbortSignal,
   stapleBytes = 0,
 ): Promise<SignedManifest> {
-  const response = staples.current.take(signer, stapleBytes);
-  const call = constantsOf(signer).call;
+  const response = staples.current.take(keys.signer, stapleBytes);
+  const call = constantsOf(keys.signer).call;
   const reserveSize = call.reserveSize + space.sizeBytes + stapleBytes;
   const signing = async (tsaUrl: string | null): Promise<Buffer> => {
+    requireUnexpired(keys);
     const stamped = { ...call, reserveSize, ...(tsaUrl !== null && { tsaUrl }) };
-    const store = await signWithKeys(definition, { signer, publisher }, stamped, signal);
+    const store = await signWith(keys, definition, stamped, signal);
     return response === null ? store : stapleResponse(store, response);
   };
   if (timeStamps === null) return { manifest: await signing(null), warnings: [] };
@@ -97,18 +96,17 @@ export async function signWithIdentity(
 }
 
 /** Distinguishes a failure of a key from one of the SDK, which hides the cause. */
-async function signWithKeys(
+async function signWith(
+  { signer, publisher }: IdentityKeys,
   definition: ManifestDefinition,
-  { signer, publisher }: Omit<Signature, 'timeStamps'>,
   call: SdkSignature['call'],
   signal: AbortSignal,
 ): Promise<Buffer> {
   let keyFailure: unknown = null;
   const recorded = (key: Signer): Signer => {
-    requireUnexpired(key);
     const sign = async (data: Uint8Array): Promise<Buffer> => {
       try {
-        return await callRecorder.measure('sign', () => key.sign(data));
+        return await key.sign(data);
       } catch (error) {
         keyFailure = error;
         throw error;
@@ -116,13 +114,12 @@ async function signWithKeys(
     };
     return { ...key, sign };
   };
-  const { sign } = recorded(signer);
   const identityAssertion = publisher === null ? undefined : identityAssertionOf(recorded(publisher), definition);
   try {
-    return await signManifest(definition, { call, sign, identityAssertion }, signal);
+    return await signManifest(definition, { call, sign: recorded(signer).sign, identityAssertion }, signal);
   } catch (cause) {
     signal.throwIfAborted();
-    if (keyFailure === null) throw manifestRefused(cause);
+    if (keyFailure === null) throw new AppError('MANIFEST_REFUSED', { problem: sdkProblem(cause) }, { cause });
     throw new AppError('SIGNATURE_FAILED', { problem: sdkProblem(keyFailure) }, { cause: keyFailure });
   }
 }
@@ -153,15 +150,12 @@ function constantsOf(signer: Signer): SignerConstants {
   return constants;
 }
 
-function manifestRefused(cause: unknown): AppError {
-  return new AppError('MANIFEST_REFUSED', { problem: sdkProblem(cause) }, { cause });
-}
-
 /**
- * Throws `IDENTITY_EXPIRED` where a certificate of the signer has expired. The SDK looks at the first one only, and some of what it
+ * Throws `IDENTITY_EXPIRED` where a certificate of an identity has expired. The SDK looks at the first one only, and some of what it
  * signs is in a cache.
  */
-export function requireUnexpired(signer: Signer): void {
-  const { notAfter } = constantsOf(signer);
-  if (notAfter.getTime() < Date.now()) throw new AppError('IDENTITY_EXPIRED', { notAfter: notAfter.toISOString() });
+export function requireUnexpired({ signer, publisher }: IdentityKeys): void {
+  for (const { notAfter } of [signer, publisher ?? []].flat().map(constantsOf)) {
+    if (notAfter.getTime() < Date.now()) throw new AppError('IDENTITY_EXPIRED', { notAfter: notAfter.toISOString() });
+  }
 }

@@ -6,9 +6,10 @@ import {
   newInstanceId,
 } from '../authoring/manifest-definition.ts';
 import type { CustomAssertion, StatedAction } from '../manifest-request.ts';
-import { READER_SETTINGS, wasmReader } from '../reading/wasm-reader.ts';
-import { MANIFEST_STORE_TYPE, type ManifestDefinition, readReport } from '../sdk/sdk.ts';
-import { sdkProblem } from '../sdk/sdk-problem.ts';
+import { type AssetReading, assetReadingOf } from '../official-reader.ts';
+import { answerOf } from '../reading/reader-thread.ts';
+import { NO_PUBLISHERS } from '../reading/wasm-reader.ts';
+import { MANIFEST_STORE_TYPE, type ManifestDefinition } from '../sdk/sdk.ts';
 import { type ManifestReport, problemsIn, type ValidationRule } from '../validation-report.ts';
 
 /** The assertions of a caller that a dry run checks; the actions become one of them. */
@@ -65,36 +66,20 @@ const VALID_WITHOUT_ASSET: ValidationRule = {
  * release, refuses content and certificates that the native one accepts, and reads identity assertions. Takes about 10 ms for a small manifest; the first
  * call loads the WASM reader (100 ms and more).
  */
-export async function judgeManifest(store: Uint8Array, signal: AbortSignal): Promise<ManifestJudgement> {
-  const { problems, report } = await judgeNatively(store, signal);
+export async function judgeManifest(bytes: Uint8Array, signal: AbortSignal): Promise<ManifestJudgement> {
+  const asset = { bytes, mediaType: MANIFEST_STORE_TYPE };
+  const native = await assetReadingOf(asset, null, signal);
   signal.throwIfAborted();
-  return { problems: [...problems, ...(await judgeByWasm(store))], report };
+  const answer = await answerOf({ asset, anchors: NO_PUBLISHERS, answer: 'report' });
+  const wasm = 'report' in answer ? answer.report : answer;
+  return {
+    problems: [...problemsOf('native', native), ...problemsOf('wasm', wasm)],
+    report: native === 'none' || 'problem' in native ? null : native,
+  };
 }
 
-async function judgeNatively(store: Uint8Array, signal: AbortSignal): Promise<ManifestJudgement> {
-  try {
-    const report = await readReport({ bytes: store, mediaType: MANIFEST_STORE_TYPE }, signal);
-    return { problems: problemsOf('native', report), report };
-  } catch (error) {
-    signal.throwIfAborted();
-    return { problems: [{ reader: 'native', problem: sdkProblem(error) }], report: null };
-  }
-}
-
-async function judgeByWasm(store: Uint8Array): Promise<ManifestProblem[]> {
-  const WasmReader = await wasmReader();
-  try {
-    const reader = await WasmReader.fromBytes(MANIFEST_STORE_TYPE, store, READER_SETTINGS);
-    try {
-      return problemsOf('wasm', reader.manifestStore() as ManifestReport);
-    } finally {
-      reader.free();
-    }
-  } catch (error) {
-    return [{ reader: 'wasm', problem: sdkProblem(error) }];
-  }
-}
-
-function problemsOf(reader: ManifestProblem['reader'], report: ManifestReport | null): ManifestProblem[] {
-  return problemsIn(report?.validation_results, VALID_WITHOUT_ASSET).map((problem) => ({ reader, problem }));
+function problemsOf(reader: ManifestProblem['reader'], reading: AssetReading): ManifestProblem[] {
+  if (reading !== 'none' && 'problem' in reading) return [{ reader, problem: reading.problem }];
+  const results = reading === 'none' ? null : reading.validation_results;
+  return problemsIn(results, VALID_WITHOUT_ASSET).map((problem) => ({ reader, problem }));
 }

@@ -1,3 +1,4 @@
+import { Semaphore } from '#concurrency/semaphore.ts';
 import { Child } from '#processes/child.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import { usageOfTree } from '#processes/process-tree.ts';
@@ -24,11 +25,17 @@ export interface CheckBudgets {
 }
 
 /** The outcome of a batch: an answer, or the exit of the process, because it exceeded a budget or by itself. */
-export type DryRunOutcome =
+type DryRunOutcome =
   | { readonly kind: 'answered'; readonly refusal: Refusal | null }
   | { readonly kind: 'exceeded'; readonly budget: 'time' | 'memory' }
   /** `how` says how the process exited. */
   | { readonly kind: 'exited'; readonly how: string };
+
+/** A batch that was checked; `usedMs` leaves the start of the process out. */
+export interface DryRun {
+  readonly outcome: DryRunOutcome;
+  readonly usedMs: number;
+}
 
 /** Starting takes a quarter of a second, and longer on a busy host. */
 const START = { boundMs: 60_000, because: 'because it did not get ready in time' };
@@ -54,24 +61,16 @@ interface DryRunWorkerOptions {
 export class DryRunWorker {
   readonly #options: DryRunWorkerOptions;
   #process: Child<DryRunRequest, DryRunAnswer> | null = null;
-  #isBusy = false;
+  readonly #turn = new Semaphore(1);
   #isOld = false;
 
   constructor(options: DryRunWorkerOptions) {
     this.#options = options;
   }
 
-  get isBusy(): boolean {
-    return this.#isBusy;
-  }
-
-  /** Checks a batch while no other is checked. Throws where the process does not start. `usedMs` leaves its start out. */
-  async run(
-    checked: CheckedAssertions,
-    budgets: CheckBudgets,
-  ): Promise<{ readonly outcome: DryRunOutcome; readonly usedMs: number }> {
-    this.#isBusy = true;
-    try {
+  /** Checks a batch in its turn, which is waited for until the signal is aborted. Throws where the process does not start. */
+  run(checked: CheckedAssertions, budgets: CheckBudgets, signal: AbortSignal): Promise<DryRun> {
+    const task = async () => {
       const process = await this.#started();
       const startMs = performance.now();
       const outcome = await runIn(process, checked, budgets);
@@ -80,15 +79,14 @@ export class DryRunWorker {
       if (this.#isOld || memoryBytes > MAX_IDLE_BYTES) process.kill();
       process.whenIdle(this.#options.idleTimeoutMs, () => process.kill());
       return { outcome, usedMs };
-    } finally {
-      this.#isBusy = false;
-    }
+    };
+    return this.#turn.run(task, 1, signal);
   }
 
   /** Kills the process as soon as no batch is checked in it. */
   replace(): void {
     this.#isOld = true;
-    if (!this.#isBusy) this.#process?.kill();
+    if (this.#turn.available > 0) this.#process?.kill();
   }
 
   async close(): Promise<void> {

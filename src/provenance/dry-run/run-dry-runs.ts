@@ -1,26 +1,17 @@
-import { generateKeyPairSync } from 'node:crypto';
 import { serveParent, tellParent } from '#processes/parent.ts';
 import { isSameData } from '../authoring/sdk-json.ts';
 import { zeroSignature } from '../authoring/sign-manifest.ts';
-import { EXTENDED_KEY_USAGE } from '../identity/certificate-profile.ts';
-import { createKeySigner } from '../identity/key-signer.ts';
-import { issueCertificate, KEY_USAGE } from '../identity/x509.ts';
+import { temporaryIdentity } from '../identity/development-identity.ts';
 import type { CustomAssertion, StatedAction } from '../manifest-request.ts';
 import { signManifest } from '../sdk/sdk.ts';
 import { sdkProblem } from '../sdk/sdk-problem.ts';
-import type { Signer } from '../signer.ts';
 import { type CheckedAssertions, dryRunManifest, judgeManifest } from './dry-run-manifest.ts';
 import type { DryRunAnswer, DryRunRequest } from './dry-run-process.ts';
 
 // The process behind `createAssertionChecker`.
 
-const SIGNER_LIFETIME_MS = 3650 * 24 * 60 * 60 * 1000;
-
-const signer = await throwAwaySigner();
-const signature = {
-  ...zeroSignature(signer),
-  sign: (data: Buffer): Promise<Buffer> => signer.sign(data),
-};
+const { signer } = await temporaryIdentity();
+const signature = { ...zeroSignature(signer), sign: signer.sign };
 /** Never aborted: the service kills the process when a batch exceeds its budget. */
 const { signal } = new AbortController();
 
@@ -89,23 +80,4 @@ function isSameAction(
   const { parameters: shownParameters, ...rest } = shown;
   const { ingredients: _, ...own } = (shownParameters ?? {}) as Record<string, unknown>;
   return isSameData(stated, rest) && isSameData(parameters, own);
-}
-
-async function throwAwaySigner(): Promise<Signer> {
-  const keys = (): ReturnType<typeof generateKeyPairSync> => generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const leaf = keys();
-  const contents = {
-    commonName: 'dry run',
-    organization: 'dry run',
-    publicKey: leaf.publicKey,
-    notBefore: new Date(Date.now() - SIGNER_LIFETIME_MS),
-    notAfter: new Date(Date.now() + SIGNER_LIFETIME_MS),
-    keyUsage: KEY_USAGE.digitalSignature,
-    extendedKeyUsages: [EXTENDED_KEY_USAGE.emailProtection],
-  };
-  const certificate = await issueCertificate(contents, {
-    commonName: 'dry run authority',
-    privateKey: keys().privateKey,
-  });
-  return createKeySigner(leaf.privateKey, 'es256', [certificate]);
 }

@@ -6,6 +6,7 @@ import type { CheckAnswer, SigningCheck } from '../check-identity.ts';
 import { sdkProblem } from '../sdk/sdk-problem.ts';
 import type { Signer } from '../signer.ts';
 import { SignerClient } from '../signer-client.ts';
+import { NO_STAPLES } from '../staples.ts';
 import { dryRunManifest, judgeManifest } from './dry-run-manifest.ts';
 
 // The process behind `checkCredential` and `probeSigning`: signs one manifest with a key of a signer process, and has both
@@ -25,7 +26,8 @@ async function answerOf(
 ): Promise<CheckAnswer> {
   const { signal } = new AbortController();
   try {
-    const signature = { signer, publisher: null, timeStamps: settings === null ? null : new TimeStamps(settings) };
+    const timeStamps = settings === null ? null : new TimeStamps(settings);
+    const signature = { signer, publisher: null, timeStamps, staples: { current: NO_STAPLES } };
     const definition = dryRunManifest({ assertions: [], actions: [] });
     const space = await reserveTimeStamp(signature, signal);
     const { manifest } = await signWithIdentity(definition, signature, space, signal);

@@ -70,6 +70,11 @@ async function readIdentity(file: string): Promise<IdentityPem | null> {
   return { leaf, authority, leafKey, authorityKey };
 }
 
+/** Makes an identity of this kind that is kept nowhere. */
+export async function temporaryIdentity(): Promise<SigningIdentity> {
+  return identityOf(await makeIdentity(new Date()), 'none');
+}
+
 async function makeIdentity(now: Date): Promise<IdentityPem> {
   const { issueCertificate, KEY_USAGE } = await import('./x509.ts');
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -131,7 +136,8 @@ function identityOf({ leaf, leafKey }: IdentityPem, file: string): SigningIdenti
   // The authority is the root of this short chain, and roots are left out of signatures.
   const signer = createKeySigner(createPrivateKey(leafKey), 'es256', [certificate.raw]);
   const subject = certificate.subject.replaceAll('\n', ', ');
-  return { signer, kind: 'development', subject, notAfter: certificate.validToDate, file, deviations: [] };
+  const notAfter = certificate.validToDate.toISOString();
+  return { signer, kind: 'development', subject, notAfter, file, deviations: [] };
 }
 
 function expiresWithin(certificate: string, days: number, now: Date): boolean {

@@ -61,10 +61,13 @@ async function identityOf(chain: readonly X509Certificate[], file: string, signe
     signer,
     kind: 'configured',
     subject: leaf.subject.replaceAll('\n', ', '),
-    notAfter: new Date(Math.min(...chain.map(({ validToDate }) => validToDate.getTime()))),
+    notAfter: new Date(Math.min(...chain.map(({ validToDate }) => validToDate.getTime()))).toISOString(),
     file,
     deviations: await profileDeviations(leaf),
-    issuer: chain.slice(1).find((each) => leaf.checkIssued(each))?.raw,
+    issuer: chain
+      .slice(1)
+      .find((each) => leaf.checkIssued(each))
+      ?.raw.toString('base64'),
   };
 }
 

@@ -12,7 +12,6 @@ import {
   type ProtocolViolation,
   receiveFrames,
   type SignerAnswer,
-  type SignerClientState,
   STATUS,
   sendFrame,
   type ToSigner,
@@ -26,10 +25,8 @@ import { loadCredential } from './load-signing-identity.ts';
 /** A process that sends requests. */
 interface Client {
   readonly channel: Socket;
-  /** The numbers of the keys that it may use: none while no input runs in it. */
-  keys: readonly number[];
-  /** Requests for keys that this process was not told of, in the order of its questions to the service. */
-  readonly early: Frame[];
+  /** Requests that the service decides on, in the order of the questions to it. */
+  readonly undecided: Frame[];
   pendingCount: number;
 }
 
@@ -44,13 +41,12 @@ serveParent(async (message: ToSigner, channel) => {
   else if (message.type === 'load') answerService([await load(message.key)]);
   else if (message.type === 'keep') await keep(message.keys);
   else if (message.type === 'ping') answerService([]);
-  else if (message.type === 'allow') allow(message.client);
-  else if (message.type === 'decide') decide(message.client, message.isRunning);
-  else if (channel !== undefined) welcome(message.client, channel);
+  else if (message.type === 'decide') decide(message.clientId, message.isAllowed);
+  else if (channel !== undefined) welcome(message.clientId, channel);
 });
 
-async function start({ clients: inherited, keys }: ToSigner & { readonly type: 'start' }): Promise<LoadAnswer[]> {
-  for (const [index, client] of inherited.entries()) welcome(client, inheritedChannel(index));
+async function start({ clientIds, keys }: ToSigner & { readonly type: 'start' }): Promise<LoadAnswer[]> {
+  for (const [index, clientId] of clientIds.entries()) welcome(clientId, inheritedChannel(index));
   const loaded = await Promise.all(keys.map(load));
   isServing = true;
   for (const [clientId, client] of clients) serve(clientId, client);
@@ -86,8 +82,8 @@ async function keep(keys: readonly number[]): Promise<void> {
   }
 }
 
-function welcome({ clientId, keys }: SignerClientState, channel: Socket): void {
-  const client = { channel, keys, early: [], pendingCount: 0 };
+function welcome(clientId: number, channel: Socket): void {
+  const client = { channel, undecided: [], pendingCount: 0 };
   clients.set(clientId, client);
   // The channel of a worker that exits fails.
   channel.on('error', () => channel.destroy());
@@ -95,25 +91,12 @@ function welcome({ clientId, keys }: SignerClientState, channel: Socket): void {
   if (isServing) serve(clientId, client);
 }
 
-function allow({ clientId, keys }: SignerClientState): void {
+/** Answers the oldest undecided request of a client. */
+function decide(clientId: number, isAllowed: boolean): void {
   const client = clients.get(clientId);
-  if (client !== undefined) client.keys = keys;
+  const request = client?.undecided.shift();
+  if (client !== undefined && request !== undefined) void answer(client, request, isAllowed);
 }
-
-/**
- * Decides on the oldest request of a client for a key that it was not allowed before. One for another key than those of the input that
- * runs violates the protocol; one of an input that has ended does not.
- */
-function decide({ clientId, keys }: SignerClientState, isRunning: boolean): void {
-  const client = clients.get(clientId);
-  const request = client?.early.shift();
-  if (client === undefined || request === undefined) return;
-  const isAllowed = keys.includes(request.code);
-  if (isRunning && !isAllowed) refuse(clientId, client, OTHER_KEY);
-  else void answer(client, request, isAllowed);
-}
-
-const OTHER_KEY = 'it asked for a key that its input may not use';
 
 function serve(clientId: number, client: Client): void {
   receiveFrames(
@@ -124,9 +107,8 @@ function serve(clientId: number, client: Client): void {
         return refuse(clientId, client, 'it sent more requests than it may have pending');
       }
       client.pendingCount += 1;
-      if (client.keys.includes(request.code)) return void answer(client, request);
-      client.early.push(request);
-      tellParent<never, KeyQuestion>({ event: { askingClientId: clientId } });
+      client.undecided.push(request);
+      tellParent<never, KeyQuestion>({ event: { askingClientId: clientId, key: request.code } });
     },
     (problem) => refuse(clientId, client, problem),
   );
@@ -139,7 +121,7 @@ function refuse(clientId: number, { channel }: Client, problem: string): void {
 }
 
 /** Signs and sends the answer. A client that does not read its answers gets no more of them. */
-async function answer(client: Client, request: Frame, isAllowed = true): Promise<void> {
+async function answer(client: Client, request: Frame, isAllowed: boolean): Promise<void> {
   const isSent = sendFrame(client.channel, isAllowed ? await answerOf(request) : failureOf(request, 'no input runs'));
   // A channel that is destroyed never drains, and nothing more is taken from it.
   if (!isSent) await new Promise((resolve) => client.channel.once('drain', resolve));

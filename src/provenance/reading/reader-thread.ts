@@ -39,11 +39,11 @@ export type ReadingAnswer<Answer extends ReadingTask['answer']> =
  * Reads an asset with the WASM build of the official reader, which the first call loads. A call blocks its thread: for a fragment
  * some milliseconds, up to 80 where the manifest holds 10,000 hashes.
  */
-export async function answerOf({
+export async function answerOf<Answer extends ReadingTask['answer']>({
   asset,
   anchors,
   answer,
-}: ReadingTask): Promise<ReadingAnswer<'crjson'> | ReadingAnswer<'report'>> {
+}: ReadingTask & { readonly answer: Answer }): Promise<ReadingAnswer<Answer>> {
   const settings =
     typeof anchors === 'object' && anchors !== null ? identitySettings(anchors) : readerSettings(anchors);
   const Reader = await wasmReader();
@@ -58,14 +58,18 @@ export async function answerOf({
             'path' in asset ? fileBlobOf(descriptor as number, statSync(asset.path).size) : blobOf(asset.bytes),
             settings,
           );
-    if (answer === 'crjson') return { text: reader.crJson() };
-    // As an object the report takes a third of the time that it takes as text: it lists every digest of the binding.
-    const report = reader.manifestStore() as ManifestReport;
-    return { report: answer === 'report' ? report : { ...report, manifests: {} } };
+    return answerBy(reader, answer) as ReadingAnswer<Answer>;
   } catch (error) {
     return { problem: sdkProblem(error) };
   } finally {
     reader?.free();
     if (descriptor !== null) closeSync(descriptor);
   }
+}
+
+function answerBy(reader: WasmReader, answer: ReadingTask['answer']): { text: string } | { report: ManifestReport } {
+  if (answer === 'crjson') return { text: reader.crJson() };
+  // As an object the report takes a third of the time that it takes as text: it lists every digest of the binding.
+  const report = reader.manifestStore() as ManifestReport;
+  return { report: answer === 'report' ? report : { ...report, manifests: {} } };
 }

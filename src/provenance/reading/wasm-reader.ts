@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import type { WasmReader } from '@contentauth/c2pa-wasm';
 import { vendorFile } from '#config/vendor-files.ts';
 import { EXTENDED_KEY_USAGE } from '../identity/certificate-profile.ts';
-import type { TrustList } from '../trust-lists.ts';
+import type { TrustListData } from '../trust-lists.ts';
 
 /** The settings of every call: nothing that a file names is ever fetched. */
 const VERIFY = { remote_manifest_fetch: false, ocsp_fetch: false };
@@ -29,19 +29,16 @@ export function readerSettings(anchors: string | null): string {
   return JSON.stringify({ verify: VERIFY, core: CORE, trust });
 }
 
-/** Lists of publishers: anchors in PEM, and end-entity certificates in PEM or as their SHA-256 in base64. */
-export interface PublisherLists {
-  readonly anchors: readonly TrustList[];
-  readonly allowed: readonly TrustList[];
-}
+/** The lists of publishers. */
+export type PublisherLists = Pick<TrustListData, 'publishers' | 'allowed'>;
 
 /**
  * Returns the settings for reading identity assertions, with no address that may be asked. This build takes any of the anchors
  * for those of signers too, so nothing but what it says of identity assertions counts.
  */
-export function identitySettings({ anchors, allowed }: PublisherLists): string {
+export function identitySettings({ publishers, allowed }: PublisherLists): string {
   const lists = [
-    ...anchors.map(({ name, pem }) => ({ trust_uri: name, trust_anchors: pem })),
+    ...publishers.map(({ name, pem }) => ({ trust_uri: name, trust_anchors: pem })),
     ...allowed.map(({ name, pem }) => ({ trust_uri: name, trust_anchors: '', allowed_list: pem })),
   ];
   return JSON.stringify({
@@ -51,8 +48,8 @@ export function identitySettings({ anchors, allowed }: PublisherLists): string {
   });
 }
 
-/** The settings that anybody's reader has, which outputs have to satisfy. */
-export const READER_SETTINGS = identitySettings({ anchors: [], allowed: [] });
+/** Lists nobody: with these the reader has the settings of anybody's, which outputs have to satisfy. */
+export const NO_PUBLISHERS: PublisherLists = { publishers: [], allowed: [] };
 
 let loading: Promise<typeof WasmReader> | undefined;
 
@@ -73,66 +70,46 @@ async function loadWasmReader(): Promise<typeof WasmReader> {
 
 /** Wraps bytes in memory as the part of a browser's Blob that the reader uses. */
 export function blobOf(bytes: Uint8Array): Blob {
-  return new InMemoryBlob(bytes) as unknown as Blob;
+  return new ReadableBlob((start, size) => bytes.subarray(start, start + size), 0, bytes.length) as unknown as Blob;
 }
 
 /** Wraps an open file as such a Blob: only the pieces that the reader asks for are in memory. */
 export function fileBlobOf(descriptor: number, sizeBytes: number): Blob {
-  return new FileBlob(descriptor, 0, sizeBytes) as unknown as Blob;
+  return new ReadableBlob((start, size) => readAt(descriptor, start, size), 0, sizeBytes) as unknown as Blob;
+}
+
+/** Reads bytes of a file; fewer where it has become shorter. */
+function readAt(descriptor: number, start: number, sizeBytes: number): Uint8Array {
+  const buffer = new Uint8Array(sizeBytes);
+  let length = 0;
+  while (length < sizeBytes) {
+    const read = readSync(descriptor, buffer, length, sizeBytes - length, start + length);
+    if (read === 0) break;
+    length += read;
+  }
+  return buffer.subarray(0, length);
 }
 
 /** Bytes that can be read synchronously, as a browser's worker reads a Blob. */
-interface ReadableBlob {
-  bytes(): Uint8Array;
-}
-
-class InMemoryBlob implements ReadableBlob {
+class ReadableBlob {
   readonly type = '';
-  readonly #bytes: Uint8Array;
-
-  constructor(bytes: Uint8Array) {
-    this.#bytes = bytes;
-  }
-
-  get size(): number {
-    return this.#bytes.length;
-  }
-
-  slice(start: number | bigint, end: number | bigint): InMemoryBlob {
-    return new InMemoryBlob(this.#bytes.subarray(Number(start), Number(end)));
-  }
-
-  bytes(): Uint8Array {
-    return this.#bytes;
-  }
-}
-
-class FileBlob implements ReadableBlob {
-  readonly type = '';
-  readonly #descriptor: number;
-  readonly #start: number;
   readonly size: number;
+  readonly #start: number;
+  readonly #read: (start: number, size: number) => Uint8Array;
 
-  constructor(descriptor: number, start: number, size: number) {
-    this.#descriptor = descriptor;
+  constructor(read: (start: number, size: number) => Uint8Array, start: number, size: number) {
+    this.#read = read;
     this.#start = start;
     this.size = size;
   }
 
-  slice(start: number | bigint, end: number | bigint): FileBlob {
+  slice(start: number | bigint, end: number | bigint): ReadableBlob {
     const from = Math.min(Number(start), this.size);
-    return new FileBlob(this.#descriptor, this.#start + from, Math.max(Math.min(Number(end), this.size) - from, 0));
+    return new ReadableBlob(this.#read, this.#start + from, Math.max(Math.min(Number(end), this.size) - from, 0));
   }
 
   bytes(): Uint8Array {
-    const buffer = new Uint8Array(this.size);
-    let length = 0;
-    while (length < buffer.length) {
-      const read = readSync(this.#descriptor, buffer, length, buffer.length - length, this.#start + length);
-      if (read === 0) break;
-      length += read;
-    }
-    return buffer.subarray(0, length);
+    return this.#read(this.#start, this.size);
   }
 }
 

@@ -79,10 +79,12 @@ export type IngredientJson = Readonly<Record<string, unknown>> & {
   readonly validation_results?: ValidationResults;
 };
 
-/** A file, or bytes, with a media type. */
-type SdkAsset =
-  | { readonly path: string; readonly mediaType: string }
-  | { readonly bytes: Uint8Array; readonly mediaType: string };
+/** A file of this host, or bytes. */
+export type SdkAsset = ({ readonly path: string } | { readonly bytes: Uint8Array }) & {
+  readonly mediaType: string;
+  /** Its manifest store, where that lies apart from it. */
+  readonly detachedStore?: Uint8Array;
+};
 
 /** Builds and signs a manifest that is embedded nowhere; returns the manifest store. Rejects with the SDK's own error. */
 export async function signManifest(
@@ -108,7 +110,7 @@ export async function signIngredient(
   signature: SdkSignature,
   signal: AbortSignal,
 ): Promise<{ ingredient: IngredientJson; store: Buffer }> {
-  const settings = validation === 'none' ? NOT_VALIDATING : validating(validation.anchors ?? undefined);
+  const settings = validation === 'none' ? NOT_VALIDATING : validating(validation.anchors);
   const builder = await builderOf(definition, signal, settings);
   await awaitNativeCall(() => builder.addIngredient(JSON.stringify(ingredient), sdkAsset(asset)), signal);
   const read = builder.getManifestDefinition().ingredients?.[0] as IngredientJson;
@@ -116,13 +118,13 @@ export async function signIngredient(
 }
 
 /**
- * Reads and validates the manifest store of an asset, or one that lies apart from it. `anchors` are certificates in PEM that
- * signers and authorities may have. Returns null where there is none. Rejects with the SDK's own error.
+ * Reads and validates the manifest store of an asset. `anchors` are certificates in PEM that signers and authorities may have; null
+ * for none. Returns null where there is no store. Rejects with the SDK's own error.
  */
 export async function readReport(
-  asset: SdkAsset & { readonly detachedStore?: Uint8Array },
+  asset: SdkAsset,
+  anchors: string | null,
   signal: AbortSignal,
-  anchors?: string,
 ): Promise<ManifestReport | null> {
   const { detachedStore: store } = asset;
   const read = async () =>
@@ -194,8 +196,8 @@ async function identitySigner(
 }
 
 /** Returns the settings of a validation that knows trust anchors, where there are any. */
-function validating(anchors: string | undefined) {
-  return anchors === undefined ? VALIDATING : { ...VALIDATING, trust: { trust_anchors: anchors } };
+function validating(anchors: string | null) {
+  return anchors === null ? VALIDATING : { ...VALIDATING, trust: { trust_anchors: anchors } };
 }
 
 function sdkAsset(asset: SdkAsset): { path: string; mimeType: string } | { buffer: Buffer; mimeType: string } {

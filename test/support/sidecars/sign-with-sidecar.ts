@@ -1,7 +1,7 @@
 import type { C2paParams } from '#contract/signing.ts';
 import type { InputContext, InputOutcome } from '#operations/operation.ts';
 import { signVideo } from '#operations/registry.ts';
-import { createOutputChecker, type OutputChecker } from '#provenance/official-reader.ts';
+import { checkOutput, type OutputChecker } from '#provenance/official-reader.ts';
 import { runInput } from '../run-input.ts';
 
 /** The request of a signing with a sidecar, and what happens meanwhile. */
@@ -16,7 +16,7 @@ export interface Wishes extends Partial<Pick<InputContext, 'reached' | 'confirmL
 export async function signWithSidecar(
   path: string,
   home: string,
-  { params = {}, outputChecker = createOutputChecker(), attempt = 1, ...context }: Wishes = {},
+  { params = {}, outputChecker = checkOutput, attempt = 1, ...context }: Wishes = {},
 ): Promise<InputOutcome> {
   const asked = {
     input: { type: 'local_file_path', path },

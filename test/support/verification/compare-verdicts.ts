@@ -1,12 +1,15 @@
 import { join } from 'node:path';
 import type { Verification } from '#contract/verification.ts';
 import { AppError } from '#errors/app-error.ts';
-import { blobOf, READER_SETTINGS, wasmReader } from '#provenance/reading/wasm-reader.ts';
+import { blobOf, identitySettings, NO_PUBLISHERS, wasmReader } from '#provenance/reading/wasm-reader.ts';
 import type { Rendition } from '#publications/media-part.ts';
 import { writeFiles } from '../publications/make-folder.ts';
 import type { Files } from '../publications/signed-publication.ts';
 import type { SeededRandom } from '../seeded-random.ts';
 import { verifyInput } from './verify-input.ts';
+
+/** The settings that anybody's reader has. */
+const SETTINGS = identitySettings(NO_PUBLISHERS);
 
 /** A verdict as it is compared: `unreadable` where a manifest or a container cannot be read at all. */
 export type ComparedVerdict = Verification['state'] | 'unreadable';
@@ -33,7 +36,7 @@ export async function compareFile(
 ): Promise<Comparison> {
   const home = writeFiles(folder, { [name]: bytes });
   const ours = await ourReading({ type: 'local_file_path', path: join(home, name) }, home);
-  const wasm = await wasmReading((Reader) => Reader.fromBlob(mediaType, blobOf(bytes), READER_SETTINGS));
+  const wasm = await wasmReading((Reader) => Reader.fromBlob(mediaType, blobOf(bytes), SETTINGS));
   return compared(ours, wasm);
 }
 
@@ -52,7 +55,7 @@ export async function comparePublication(
   for (const { init, fragments } of renditions) {
     for (const { path } of fragments) {
       const [head, part] = [blobOf(files[init.path] as Uint8Array), blobOf(files[path] as Uint8Array)];
-      readings.push(await wasmReading((Reader) => Reader.fromBlobFragment('video/mp4', head, part, READER_SETTINGS)));
+      readings.push(await wasmReading((Reader) => Reader.fromBlobFragment('video/mp4', head, part, SETTINGS)));
     }
   }
   const [first] = readings as [Reading];

@@ -1,6 +1,6 @@
-import { constants, type KeyObject, verify } from 'node:crypto';
+import { type KeyObject, verify } from 'node:crypto';
 import { promisify } from 'node:util';
-import { hashOf } from '../key-signer.ts';
+import { hashOf, signatureOptions } from '../key-signer.ts';
 import type { DeviceAlgorithm } from './device-key.ts';
 
 const verifyBehind = promisify(verify);
@@ -12,19 +12,13 @@ export async function isSignatureOf(
   data: Uint8Array,
   signature: Buffer,
 ): Promise<boolean> {
-  const input = { key: publicKey, ...verificationOptions(algorithm) };
+  const input = { key: publicKey, ...signatureOptions(algorithm) };
   try {
     return await verifyBehind(hashOf(algorithm), data, input, signature);
   } catch {
     // The key is of another kind.
     return false;
   }
-}
-
-function verificationOptions(algorithm: DeviceAlgorithm) {
-  if (algorithm.startsWith('es')) return { dsaEncoding: 'ieee-p1363' } as const;
-  if (!algorithm.startsWith('ps')) return {};
-  return { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_DIGEST };
 }
 
 const SEQUENCE = 0x30;
