@@ -9,9 +9,10 @@ import {
   type ListedRendition,
   readListedPublication,
 } from './verification/listed-renditions.ts';
+import type { ReadParts } from './verification/part-findings.ts';
 import type { PublicationVerdict } from './verification/publication-verdict.ts';
 import { verifyListed } from './verification/verify-listed.ts';
-import type { PartsVerification, ReadFragment, ReadRendition } from './verification/verify-parts.ts';
+import type { PartsVerification, ReadFragment } from './verification/verify-parts.ts';
 import type { Deviation, RenditionReading } from './verification/verify-renditions.ts';
 import { mapOf } from './verification/verify-sequence.ts';
 
@@ -36,7 +37,7 @@ interface VerifiedSource {
   readonly folder: PublicationFolder;
   readonly verification: PartsVerification;
   readonly verdict: PublicationVerdict;
-  readonly read: readonly (readonly [Rendition, ReadRendition])[];
+  readonly readings: readonly ReadParts[];
 }
 
 /**
@@ -93,16 +94,16 @@ export async function verifySource(source: VerifiedSource, signal: AbortSignal):
 }
 
 /** Returns what was read of a rendition, in the order in which playlists list its fragments. Reads those that were not. */
-async function readingOf({ init, present }: ListedRendition, { verification, read }: VerifiedSource) {
-  const known = read.find(([rendition]) => partKey(rendition.init) === partKey(init));
+async function readingOf({ init, present }: ListedRendition, { verification, readings }: VerifiedSource) {
+  const known = readings.find(({ listed }) => partKey(listed.init) === partKey(init));
   if (known === undefined) return await verification.add(present);
-  const [{ fragments }, before] = known;
-  const readOf = new Map(fragments.map((part, index) => [partKey(part), before.fragments[index] ?? UNREAD]));
+  const { listed, read } = known;
+  const readOf = new Map(listed.present.fragments.map((part, index) => [partKey(part), read.fragments[index]]));
   const unread = present.fragments.filter((part) => !readOf.has(partKey(part)));
-  const further = unread.length === 0 ? null : await verification.add({ init, fragments: unread });
-  if (before.binding === null) return before;
-  for (const [index, part] of unread.entries()) readOf.set(partKey(part), further?.fragments[index] ?? UNREAD);
-  return { ...before, fragments: present.fragments.map((part) => readOf.get(partKey(part)) ?? UNREAD) };
+  const further = unread.length === 0 ? [] : (await verification.add({ init, fragments: unread })).fragments;
+  for (const [index, part] of unread.entries()) readOf.set(partKey(part), further[index]);
+  if (read.binding === null) return read;
+  return { ...read, fragments: present.fragments.map((part) => readOf.get(partKey(part)) ?? UNREAD) };
 }
 
 const UNREAD: ReadFragment = { found: null, times: null };

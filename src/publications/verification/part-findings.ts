@@ -1,6 +1,7 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { itemAt } from '#errors/assert.ts';
 import type { Rendition } from '../media-part.ts';
+import type { ReadableRendition } from './official-readings.ts';
 import { type FindingKind, MAX_EXAMPLES, type PartFinding, type PublicationVerdict } from './publication-verdict.ts';
 import type { StoredMap } from './stored-binding.ts';
 import { PartsVerification, type ReadManifest, type ReadRendition, type VerificationOptions } from './verify-parts.ts';
@@ -18,22 +19,29 @@ export async function verifyParts(
   options: VerificationOptions = {},
 ): Promise<PublicationVerdict> {
   const verification = new PartsVerification(folder, signal, options);
-  const read: [Rendition, ReadRendition][] = [];
-  for (const rendition of renditions) read.push([rendition, await verification.add(rendition)]);
-  return verdictOn(read, verification.manifests);
+  return verdictOn(await readAll(renditions, verification), verification.manifests);
 }
 
+/** Reads renditions one after the other. */
+export async function readAll(renditions: readonly Rendition[], verification: PartsVerification): Promise<ReadParts[]> {
+  const readings: ReadParts[] = [];
+  for (const present of renditions) {
+    const read = await verification.add(present);
+    readings.push({ listed: { init: present.init, present }, read, map: mapOf(read) });
+  }
+  return readings;
+}
+
+/** A rendition of which all parts were read. */
+export type ReadParts = ReadableRendition & { readonly read: ReadRendition };
+
 /** Returns what is found of renditions that were read in this order. A publication without any manifest has no findings either. */
-export function verdictOn(
-  read: readonly (readonly [Rendition, ReadRendition])[],
-  manifests: readonly ReadManifest[],
-): PublicationVerdict {
-  const maps = read.map(([, own]) => (own.binding === null ? null : mapOf(own)));
+export function verdictOn(readings: readonly ReadParts[], manifests: readonly ReadManifest[]): PublicationVerdict {
+  const maps = readings.map(({ map }) => map);
   const used = new Set(maps);
-  const findings = read.flatMap(([rendition, own], index) => {
-    const map = itemAt(maps, index);
+  const findings = readings.flatMap(({ listed, read, map }, index) => {
     // Of several renditions by one map the first counts: the others are copies.
-    return [...findingsOf(rendition, own, maps.indexOf(map) === index ? map : null)];
+    return [...findingsOf(listed.present, read, maps.indexOf(map) === index ? map : null)];
   });
   const missing = manifests.flatMap(({ binding }, manifest): PartFinding[] => {
     const count = (binding?.maps ?? []).filter((map) => !used.has(map)).length;
@@ -43,7 +51,7 @@ export function verdictOn(
   return {
     manifests: manifests.map((manifest, number) => ({
       ...manifest,
-      renditions: read.flatMap(([, own], index) => (own.manifest === number ? index : [])),
+      renditions: readings.flatMap(({ read }, index) => (read.manifest === number ? index : [])),
     })),
     // A publication that was never signed is none that an unsigned rendition was added to.
     findings: manifests.length === 0 ? [] : [...findings, ...missing],

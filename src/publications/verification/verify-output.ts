@@ -4,6 +4,7 @@ import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
 import type { FragmentReader } from '#provenance/official-reader.ts';
 import { type Rendition, readPart } from '../media-part.ts';
+import { sampleOf } from './official-readings.ts';
 import { verifyParts } from './part-findings.ts';
 import { describeFinding } from './publication-verdict.ts';
 
@@ -85,14 +86,4 @@ export async function hashOutput(
 
 function invalid(file: string, problem: string): AppError {
   return new AppError('OUTPUT_PART_INVALID', { file, problem });
-}
-
-/** Fragments of a rendition that the official reader is given, where it is not given all. */
-export const MAX_SAMPLED_FRAGMENTS = 16;
-
-/** Returns up to `count` items, at least two, at even distances: the first and the last are among them. */
-export function sampleOf<Item>(items: readonly Item[], count = MAX_SAMPLED_FRAGMENTS): Item[] {
-  if (items.length <= count) return [...items];
-  const step = (items.length - 1) / (count - 1);
-  return Array.from({ length: count }, (_, index) => itemAt(items, Math.round(index * step)));
 }
