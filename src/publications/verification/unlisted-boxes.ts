@@ -5,6 +5,7 @@ import { listTopBoxes, readerOf } from '../fragments/top-boxes.ts';
 import { type ByteRange, rangeOf } from '../media-part.ts';
 import { MAX_SIDX_BOXES } from '../playlists/limits.ts';
 import type { MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
+import { ambiguous } from '../playlists/playlist-finding.ts';
 import { representationsIn } from '../playlists/rendition-listings.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
 
@@ -27,7 +28,7 @@ export async function findUnlistedBoxes(
     const path = addressing === 'base' ? segments[0]?.part.path : undefined;
     if (path === undefined || !(await holdsMore(folder, path, representation, signal))) return [];
     const problem = `"${path}" holds other boxes beside what its index names, and some players play them`;
-    return [{ playlist, line, problem, kind: 'ambiguous', isOfFolder: true } as const];
+    return [{ ...ambiguous(playlist, problem, line), isOfFolder: true }];
   });
   return found.flat();
 }
