@@ -11,11 +11,11 @@ import { PartContents } from './fragments/part-contents.ts';
 import { describePart, singleFileOf } from './media-part.ts';
 import { readPresentation } from './presentation/stored-presentation.ts';
 import type { PublicationSource } from './publication.ts';
+import type { PublicationFolder } from './publication-folder.ts';
 import { withChangedPresentation, withIncomplete } from './verification/binding-results.ts';
 import { resultsOfEarlierManifest } from './verification/earlier-manifest-results.ts';
-import { type ReadParts, readAll, verdictOn } from './verification/part-findings.ts';
+import { verifyParts } from './verification/part-findings.ts';
 import { type PublicationVerdict, verdictWarnings } from './verification/publication-verdict.ts';
-import { PartsVerification } from './verification/verify-parts.ts';
 import { type SourceVerdict, verifySource } from './verify-source.ts';
 
 /** Resources that a publication is verified with. */
@@ -69,17 +69,15 @@ export async function verifyAsIngredient(
   const contents = new PartContents();
   const totalBytes = folder.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const options = { contents, verified: () => context.progress(0, totalBytes) };
-  const verification = new PartsVerification(folder, context.signal, options);
-  const readings = await readAll(publication.renditions, verification);
-  const verdict = verdictOn(readings, verification.manifests);
+  const verdict = await verifyParts(folder, publication.renditions, context.signal, options);
   const verified =
     verdict.manifests.length === 0
       ? { change: null, otherwise: null }
-      : await verifySource({ folder, verification, verdict, readings }, context.signal);
-  const described = await manifestIngredients(read, verdict, readings, verified, context);
+      : await verifySource(folder, verdict, context.signal);
+  const described = await manifestIngredients(folder, verdict, verified, context);
   const [ingredient = plain, ...others] = described.map((each) => each.ingredient);
   const warnings = [
-    ...verdictWarnings(title, verdict, publication.renditions),
+    ...verdictWarnings(title, verdict),
     ...sourceWarnings(title, verified),
     ...described.flatMap((each) => each.warnings),
   ];
@@ -94,15 +92,14 @@ function sourceWarnings(title: string, { change, otherwise }: SourceVerdict): Wa
 }
 
 async function manifestIngredients(
-  { folder }: PublicationSource,
+  folder: PublicationFolder,
   verdict: PublicationVerdict,
-  renditions: readonly ReadParts[],
   verified: SourceVerdict,
   context: VerificationContext,
 ): Promise<DescribedParent[]> {
   const ingredients: DescribedParent[] = [];
   for (const [index, manifest] of verdict.manifests.entries()) {
-    const carriers = manifest.renditions.map((number) => itemAt(renditions, number).listed.present);
+    const carriers = verdict.renditions.flatMap(({ read, listed }) => (read.manifest === index ? listed.present : []));
     const title = index === 0 ? folder.name : `${folder.name}: ${describePart(itemAt(carriers, 0).init)}`;
     const file = manifest.binding === null ? singleFileOf(carriers) : null;
     if (file !== null) {
@@ -117,7 +114,7 @@ async function manifestIngredients(
     }
     const { reader, trust, signal } = context;
     const { store: manifestStore } = manifest;
-    const parts = { ...verdict, folder, renditions, reader, signal, anchors: trust.anchorsFor(manifestStore) };
+    const parts = { ...verdict, folder, reader, signal, anchors: trust.anchorsFor(manifestStore) };
     const results = exceedsChainLimits(manifestStore) ? null : await resultsOfEarlierManifest(index, parts);
     const validationResults = results === null ? null : withVerdict(results, manifestStore, verified);
     const described = { title, mediaType: MEDIA_TYPE, manifestStore, validationResults };

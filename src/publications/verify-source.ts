@@ -9,7 +9,6 @@ import {
   type ListedRendition,
   readListedPublication,
 } from './verification/listed-renditions.ts';
-import type { ReadParts } from './verification/part-findings.ts';
 import type { PublicationVerdict } from './verification/publication-verdict.ts';
 import { verifyListed } from './verification/verify-listed.ts';
 import type { PartsVerification, ReadFragment } from './verification/verify-parts.ts';
@@ -33,20 +32,19 @@ interface PlayedOtherwise extends PlaylistPosition {
 }
 
 /** A source whose parts were verified, each rendition with what was read of it. */
-interface VerifiedSource {
-  readonly folder: PublicationFolder;
-  readonly verification: PartsVerification;
-  readonly verdict: PublicationVerdict;
-  readonly readings: readonly ReadParts[];
-}
+type VerifiedSource = PublicationVerdict & { readonly verification: PartsVerification };
 
 /**
  * Verifies a signed source as `verifyPublication` does. Parts that were read are not read again; others that its playlists list
  * are. A part that cannot be verified is not as it was signed.
  */
-export async function verifySource(source: VerifiedSource, signal: AbortSignal): Promise<SourceVerdict> {
-  const { folder, verification, verdict } = source;
-  const isPresented = verdict.manifests.some(({ store }) => readPresentation(store) !== null);
+export async function verifySource(
+  folder: PublicationFolder,
+  source: VerifiedSource,
+  signal: AbortSignal,
+): Promise<SourceVerdict> {
+  const { verification } = source;
+  const isPresented = source.manifests.some(({ store }) => readPresentation(store) !== null);
   try {
     const publication = await readListedPublication(folder, null, signal);
     const readings: RenditionReading[] = [];
@@ -77,7 +75,7 @@ export async function verifySource(source: VerifiedSource, signal: AbortSignal):
         : []),
     ];
     // The verdict on the parts tells of files.
-    const told = [...(isAsSigned ? ofFolder : ofPlaylists), ...(verdict.findings.length > 0 ? [] : ofFiles)];
+    const told = [...(isAsSigned ? ofFolder : ofPlaylists), ...(source.findings.length > 0 ? [] : ofFiles)];
     const change = presentation.state === 'changed' ? describeChange(presentation) : null;
     const [first] = told;
     if (first === undefined) return { change, otherwise: null };
@@ -94,8 +92,8 @@ export async function verifySource(source: VerifiedSource, signal: AbortSignal):
 }
 
 /** Returns what was read of a rendition, in the order in which playlists list its fragments. Reads those that were not. */
-async function readingOf({ init, present }: ListedRendition, { verification, readings }: VerifiedSource) {
-  const known = readings.find(({ listed }) => partKey(listed.init) === partKey(init));
+async function readingOf({ init, present }: ListedRendition, { verification, renditions }: VerifiedSource) {
+  const known = renditions.find(({ listed }) => partKey(listed.init) === partKey(init));
   if (known === undefined) return await verification.add(present);
   const { listed, read } = known;
   const readOf = new Map(listed.present.fragments.map((part, index) => [partKey(part), read.fragments[index]]));

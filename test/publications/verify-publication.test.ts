@@ -7,9 +7,8 @@ import { createFragmentReader } from '#provenance/official-reader.ts';
 import { MAX_READ_PART_BYTES, type Rendition } from '#publications/media-part.ts';
 import { readPublication } from '#publications/read-publication.ts';
 import { resultsOfEarlierManifest } from '#publications/verification/earlier-manifest-results.ts';
-import { readAll, verdictOn, verifyParts } from '#publications/verification/part-findings.ts';
+import { verifyParts } from '#publications/verification/part-findings.ts';
 import type { PublicationVerdict } from '#publications/verification/publication-verdict.ts';
-import { PartsVerification } from '#publications/verification/verify-parts.ts';
 import { problemsOf } from '../support/judges/publication-judges.ts';
 import { filesAt, folderOf } from '../support/publications/make-folder.ts';
 import { makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
@@ -145,16 +144,14 @@ describe('The parts of a signed publication', async () => {
 
   test('are not vouched for by the official reader alone where one of them is too large for it', async () => {
     const other = folderOf(await signAsOthers(files, renditions, { exclusions: [exclusion('/moof/zzzz')] }));
-    const verification = new PartsVerification(other, signal, {});
-    const read = await readAll(renditions, verification);
-    const verdict = verdictOn(read, verification.manifests);
+    const verdict = await verifyParts(other, renditions, signal);
     const large = first.fragments[0]?.path as string;
     const open: SourceFolder['open'] = async (path, ...rest) => {
       const source = await other.open(path, ...rest);
       return path === large ? { ...source, sizeBytes: MAX_READ_PART_BYTES + 1 } : source;
     };
     const isVouchedFor = async (folder: Pick<SourceFolder, 'open' | 'name'>) => {
-      const parts = { ...verdict, folder, renditions: read, reader: createFragmentReader(), anchors: null, signal };
+      const parts = { ...verdict, folder, reader: createFragmentReader(), anchors: null, signal };
       const results = await resultsOfEarlierManifest(0, parts);
       return results?.activeManifest?.success.some(({ code }) => code === 'assertion.bmffHash.match');
     };

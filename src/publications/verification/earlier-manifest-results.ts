@@ -11,15 +11,11 @@ import {
   without,
 } from './binding-results.ts';
 import { OfficialReadings, type OfficialTask, type ReadableRendition } from './official-readings.ts';
-import { describeFinding, type FindingKind, type PartFinding, type VerifiedManifest } from './publication-verdict.ts';
+import { describeFinding, type FindingKind, type PublicationVerdict } from './publication-verdict.ts';
 import type { StoredBinding } from './stored-binding.ts';
 
 /** The publication that the official reader reads parts of. */
-interface ReadParts extends Omit<OfficialTask, 'sampleSize' | 'maxReadings'> {
-  readonly manifests: readonly VerifiedManifest[];
-  readonly renditions: readonly ReadableRendition[];
-  readonly findings: readonly PartFinding[];
-}
+type ReadParts = PublicationVerdict & Omit<OfficialTask, 'sampleSize' | 'maxReadings'>;
 
 /** Renditions of which the reader is given the first fragment and the last; a read takes some ten milliseconds. */
 const MAX_SAMPLED_RENDITIONS = 16;

@@ -1,8 +1,13 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { itemAt } from '#errors/assert.ts';
 import type { Rendition } from '../media-part.ts';
-import type { ReadableRendition } from './official-readings.ts';
-import { type FindingKind, MAX_EXAMPLES, type PartFinding, type PublicationVerdict } from './publication-verdict.ts';
+import {
+  type FindingKind,
+  MAX_EXAMPLES,
+  type PartFinding,
+  type PublicationVerdict,
+  type ReadParts,
+} from './publication-verdict.ts';
 import type { StoredMap } from './stored-binding.ts';
 import { PartsVerification, type ReadManifest, type ReadRendition, type VerificationOptions } from './verify-parts.ts';
 import { type FragmentVerdict, mapOf, positionsOf, verifySequence } from './verify-sequence.ts';
@@ -17,26 +22,20 @@ export async function verifyParts(
   renditions: readonly Rendition[],
   signal: AbortSignal,
   options: VerificationOptions = {},
-): Promise<PublicationVerdict> {
+): Promise<PublicationVerdict & { readonly verification: PartsVerification }> {
   const verification = new PartsVerification(folder, signal, options);
-  return verdictOn(await readAll(renditions, verification), verification.manifests);
-}
-
-/** Reads renditions one after the other. */
-export async function readAll(renditions: readonly Rendition[], verification: PartsVerification): Promise<ReadParts[]> {
+  const { manifests } = verification;
   const readings: ReadParts[] = [];
   for (const present of renditions) {
     const read = await verification.add(present);
     readings.push({ listed: { init: present.init, present }, read, map: mapOf(read) });
   }
-  return readings;
+  // A publication that was never signed is none that an unsigned rendition was added to.
+  const findings = manifests.length === 0 ? [] : findingsOfParts(readings, manifests);
+  return { verification, manifests, renditions: readings, findings };
 }
 
-/** A rendition of which all parts were read. */
-export type ReadParts = ReadableRendition & { readonly read: ReadRendition };
-
-/** Returns what is found of renditions that were read in this order. A publication without any manifest has no findings either. */
-export function verdictOn(readings: readonly ReadParts[], manifests: readonly ReadManifest[]): PublicationVerdict {
+function findingsOfParts(readings: readonly ReadParts[], manifests: readonly ReadManifest[]): PartFinding[] {
   const maps = readings.map(({ map }) => map);
   const used = new Set(maps);
   const findings = readings.flatMap(({ listed, read, map }, index) => {
@@ -48,14 +47,7 @@ export function verdictOn(readings: readonly ReadParts[], manifests: readonly Re
     if (count === 0) return [];
     return [{ kind: 'rendition-missing', manifest, init: null, count, parts: [], locations: [] }];
   });
-  return {
-    manifests: manifests.map((manifest, number) => ({
-      ...manifest,
-      renditions: readings.flatMap(({ read }, index) => (read.manifest === number ? index : [])),
-    })),
-    // A publication that was never signed is none that an unsigned rendition was added to.
-    findings: manifests.length === 0 ? [] : [...findings, ...missing],
-  };
+  return [...findings, ...missing];
 }
 
 /** The kinds of findings by the verdict on each fragment. */

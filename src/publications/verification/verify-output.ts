@@ -1,7 +1,6 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
-import { itemAt } from '#errors/assert.ts';
 import type { FragmentReader } from '#provenance/official-reader.ts';
 import { type Rendition, readPart } from '../media-part.ts';
 import { sampleOf } from './official-readings.ts';
@@ -70,18 +69,16 @@ export async function hashOutput(
   signal: AbortSignal,
   hashed: () => void = () => undefined,
 ): Promise<void> {
-  const { manifests, findings } = await verifyParts(output, renditions, signal, { verified: hashed });
+  const { manifests, renditions: read, findings } = await verifyParts(output, renditions, signal, { verified: hashed });
   const [first] = renditions;
   const [finding] = findings;
   if (finding !== undefined) {
     throw invalid(finding.parts[0]?.path ?? finding.init?.path ?? first?.init.path ?? '', describeFinding(finding));
   }
-  const [manifest, other] = manifests;
-  if (manifest === undefined) throw invalid(first?.init.path ?? '', 'it has no manifest');
-  if (other !== undefined) {
-    const { init } = itemAt(renditions, itemAt(other.renditions, 0));
-    throw invalid(init.path, 'its manifest differs from that of the first init segment');
-  }
+  if (manifests.length === 0) throw invalid(first?.init.path ?? '', 'it has no manifest');
+  const other = read.find((each) => each.read.manifest === 1);
+  if (other !== undefined)
+    throw invalid(other.listed.init.path, 'its manifest differs from that of the first init segment');
 }
 
 function invalid(file: string, problem: string): AppError {
