@@ -17,7 +17,7 @@ import { MAX_NAMES_SHOWN, matchingPaths } from './path-patterns.ts';
 import { isHidden } from './playlists/file-names.ts';
 import { FolderIndex } from './playlists/folder-index.ts';
 import { attributeOf, type HlsLine } from './playlists/hls-lines.ts';
-import { locatorIn, referencesOf } from './playlists/hls-playlist.ts';
+import { partOf, referencesOf } from './playlists/hls-playlist.ts';
 import { chooseOtherFiles } from './playlists/other-files.ts';
 import type { HlsMedia, MpdRepresentation, PlaylistDocument } from './playlists/playlist-document.ts';
 import {
@@ -54,7 +54,7 @@ export async function findPublication(
   const hls = renditionsOfHls(playlists, index);
   const found = hls.length > 0 ? hls : renditionsOfMpd(playlists);
   if (!found.some(isMedia)) {
-    refuseKeyFramesAlone(playlists, index);
+    refuseKeyFramesAlone(playlists);
     return null;
   }
   const { chosen, unchosen } = chooseRenditions(found, [...index.paths], patterns);
@@ -205,11 +205,11 @@ const NO_ATTRIBUTES: RenditionAttributes = { language: null, label: null, role: 
  * renditions when there are no others.
  */
 function renditionsOfHls(playlists: readonly PlaylistDocument[], index: FolderIndex): ExistingRendition[] {
-  const attributes = attributesIn(playlists, index);
+  const attributes = attributesIn(playlists);
   const found = playlists.flatMap((playlist) => {
     if (playlist.kind !== 'hls-media' || playlist.segments.length === 0) return [];
     if (holdsPictures(playlist.segments.map(({ uri }) => uri))) return [];
-    const rendition = renditionOf(playlist, index, attributes.get(playlist.path) ?? NO_ATTRIBUTES);
+    const rendition = renditionOf(playlist, attributes.get(playlist.path) ?? NO_ATTRIBUTES);
     return [{ rendition, isOfKeyFrames: playlist.iFramesOnly }];
   });
   const films = found.filter(({ isOfKeyFrames }) => !isOfKeyFrames);
@@ -218,10 +218,10 @@ function renditionsOfHls(playlists: readonly PlaylistDocument[], index: FolderIn
 }
 
 /** Refuses key frames in fragments that nothing names: alone they cannot be read. */
-function refuseKeyFramesAlone(playlists: readonly PlaylistDocument[], index: FolderIndex): void {
+function refuseKeyFramesAlone(playlists: readonly PlaylistDocument[]): void {
   for (const playlist of playlists) {
     if (playlist.kind !== 'hls-media' || !playlist.iFramesOnly || playlist.segments.length === 0) continue;
-    const rendition = renditionOf(playlist, index, NO_ATTRIBUTES);
+    const rendition = renditionOf(playlist, NO_ATTRIBUTES);
     const init = rendition.hasInit ? itemAt(rendition.parts, 0).path : null;
     // Those of one file lie in a film, which is packaged from that file.
     if (segmentsOf(rendition).some(({ path }) => path === init)) continue;
@@ -236,12 +236,11 @@ function segmentsOf({ parts, hasInit }: ExistingRendition): readonly MediaPart[]
   return parts.slice(hasInit ? 1 : 0);
 }
 
-function renditionOf(playlist: HlsMedia, index: FolderIndex, attributes: RenditionAttributes): ExistingRendition {
+function renditionOf(playlist: HlsMedia, attributes: RenditionAttributes): ExistingRendition {
   const { path, segments } = playlist;
-  const locate = locatorIn(playlist, index);
   const map = segments[0]?.map ?? null;
-  const parts = segments.map((segment) => index.partAt(locate(segment), segment.range));
-  const init = map === null ? [] : [index.partAt(locate(map), map.range)];
+  const parts = segments.map((segment) => partOf(playlist, segment));
+  const init = map === null ? [] : [partOf(playlist, map)];
   return {
     name: path,
     playlist: path,
@@ -254,8 +253,8 @@ function renditionOf(playlist: HlsMedia, index: FolderIndex, attributes: Renditi
 }
 
 /** Returns the attributes that EXT-X-MEDIA tags give media playlists, by path. */
-function attributesIn(playlists: readonly PlaylistDocument[], index: FolderIndex): Map<string, RenditionAttributes> {
-  const references = playlists.flatMap((playlist) => referencesOf(playlist, index));
+function attributesIn(playlists: readonly PlaylistDocument[]): Map<string, RenditionAttributes> {
+  const references = playlists.flatMap(referencesOf);
   return new Map(
     references.flatMap(({ tag, path }) => (tag?.name === 'EXT-X-MEDIA' ? [[path, attributesOf(tag)]] : [])),
   );

@@ -69,9 +69,9 @@ export async function readMatchedPublication(
   const index = new FolderIndex(folder);
   const playlists = await readPlaylists(folder, index, matched.playlists, signal);
   refuseUnsignable(playlists);
-  const listings = listingsOf(playlists, index);
+  const listings = listingsOf(playlists);
   // A gap is not played, so its file is not signed with the fragments: it is carried like any other one.
-  const gaps = playlists.flatMap((playlist) => gapsOf(playlist, index));
+  const gaps = playlists.flatMap(gapsOf);
   const unknown = refuseAmbiguous(playlists, index);
   checkRanges(listings, index);
   const { signed, warnings } = signedListings(listings, wholeFilesOf(playlists), matched);
@@ -88,7 +88,7 @@ export async function readMatchedPublication(
   const others = without(index.paths, members);
   const shown = others.filter((path) => !isHidden(path));
   const unlisted = await readUnlistedPlaylists(folder, index, shown, signedParts, signal);
-  const ofUnlisted = warningOfUnlisted([...listings, ...listingsOf(unlisted.playlists, index)], renditions);
+  const ofUnlisted = warningOfUnlisted([...listings, ...listingsOf(unlisted.playlists)], renditions);
   const copied = chooseOtherFiles(folder.files, index, {
     candidates: without(others, pathsOfPlaylists(unlisted.playlists)),
     members,
@@ -253,7 +253,7 @@ export async function crawlPlaylists(folder: UnlistedFolder, entryPath: string, 
       for (const each of further ?? []) found.add(each);
     }
   }
-  listingsOf([...found], index);
+  listingsOf([...found]);
 }
 
 async function unlessUnreadable<Result>(reading: Promise<Result>): Promise<Result | null> {

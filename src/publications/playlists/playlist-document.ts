@@ -1,4 +1,5 @@
 import type { ByteRange, MediaPart } from '../media-part.ts';
+import type { Base, FolderIndex } from './folder-index.ts';
 import type { HlsLine } from './hls-lines.ts';
 import type { PlaylistFinding } from './playlist-finding.ts';
 import type { SegmentIndex } from './sidx.ts';
@@ -19,6 +20,9 @@ interface PlaylistFile {
 }
 
 interface HlsFile extends PlaylistFile {
+  /** The folder that it was read from, and the base of its addresses. */
+  readonly index: FolderIndex;
+  readonly base: Base;
   /** Its tags and addresses, with variables written out. */
   readonly lines: readonly HlsLine[];
 }
@@ -29,7 +33,7 @@ export interface HlsMultivariant extends HlsFile {
   readonly references: readonly PlaylistReference[];
 }
 
-interface HlsReference {
+export interface HlsReference {
   readonly uri: string;
   readonly line: number;
 }
@@ -63,7 +67,7 @@ export interface HlsSegment extends HlsReference {
   /** Half of the last digit of the stated duration. */
   readonly roundingSeconds: number;
   /** The number of the last discontinuity above it (EXT-X-DISCONTINUITY-SEQUENCE, EXT-X-DISCONTINUITY). */
-  readonly discontinuities: number;
+  readonly section: number;
   /** The durations of the gaps between it and the segment before. */
   readonly gapSeconds: number;
   /** The time of day that it states, in seconds (EXT-X-PROGRAM-DATE-TIME); null where it does not. */

@@ -44,7 +44,7 @@ export async function readPlaylists(
     known.set(path, reading);
     const document = await reading;
     documents.push(document);
-    for (const { path: named } of referencesOf(document, index)) {
+    for (const { path: named } of referencesOf(document)) {
       // If missing files are kept, what a missing playlist names is not known.
       if (index.has(named) || index.isUnlisted) found.add(named);
     }
@@ -65,7 +65,7 @@ export async function parsePlaylist(
 ): Promise<PlaylistDocument> {
   index.noteEntry(path);
   if (isXml(text)) return await readMpd(folder, index, path, text, signal);
-  if (isPlaylist(text)) return parseHlsPlaylist(path, text);
+  if (isPlaylist(text)) return parseHlsPlaylist(path, text, index);
   const problem = 'it is neither HLS (#EXTM3U) nor an MPD';
   throw new AppError('PLAYLIST_MALFORMED', { playlist: path, line: 1, problem });
 }

@@ -191,7 +191,7 @@ export async function readUnlistedPlaylists(
     refuseBeyond('playlists that no pattern matches', reads, MAX_UNLISTED_PLAYLIST_READS);
     const parts = read.listings.flatMap(listedParts);
     // I-frame playlists name parts of fragments, which move with these.
-    const frames = iFrameListingsOf(read.documents, index).flatMap(listedParts);
+    const frames = iFrameListingsOf(read.documents).flatMap(listedParts);
     if (![...parts, ...frames].some(({ part }) => signedPaths.has(part.path))) continue;
     for (const document of read.documents) if (unmatched.has(document.path)) playlists.set(document.path, document);
     const stale = parts.find(({ part }) => rangedPaths.has(part.path) && !signedKeys.has(partKey(part)));
@@ -211,7 +211,7 @@ async function tryRead(
   try {
     const documents = await readPlaylists(folder, index, [path], signal, known);
     refuseUnsignable(documents);
-    return { documents, listings: listingsOf(documents, index) };
+    return { documents, listings: listingsOf(documents) };
   } catch (error) {
     signal.throwIfAborted();
     // No pattern matches it: a malformed one is copied like any other file.
