@@ -2,7 +2,7 @@ import { AppError } from '#errors/app-error.ts';
 import type { PlaylistPosition } from '#errors/entry.ts';
 import type { ByteRange, MediaPart } from '../media-part.ts';
 import type { FolderIndex } from './folder-index.ts';
-import { HlsGrammar } from './hls-grammar.ts';
+import { findingsOfLine, LineOrder } from './hls-grammar.ts';
 import { attributeOf, type HlsLine, HlsVariables, readHlsLine } from './hls-lines.ts';
 import type {
   HlsMap,
@@ -13,6 +13,7 @@ import type {
   PlaylistDocument,
   PlaylistReference,
 } from './playlist-document.ts';
+import type { PlaylistFinding } from './playlist-finding.ts';
 
 /** Tags by which a playlist shows what it is; the first of them decides. */
 const DECIDING_TAG = /^(?:EXTINF|EXT-X-(?:TARGETDURATION|MEDIA|SESSION-DATA|SESSION-KEY|[A-Z-]*STREAM-INF))$/;
@@ -25,17 +26,19 @@ const REFERRING_TAG = /^EXT-X-(?:MEDIA|I-FRAME-STREAM-INF|IMAGE-STREAM-INF)$/;
  * end with a line feed (RFC 8216 §4.1). Throws an AppError that names the line where it is malformed.
  */
 export function parseHlsPlaylist(path: string, text: string, index: FolderIndex): HlsPlaylist {
-  const grammar = new HlsGrammar(path);
+  const findings: PlaylistFinding[] = [];
+  const order = new LineOrder();
   const variables = new HlsVariables(path);
   const lines: HlsLine[] = [];
-  for (const [at, written] of text.split('\n').entries()) {
+  const all = text.split('\n');
+  for (const [at, written] of all.entries()) {
     const read = readHlsLine(written.trim(), at + 1);
-    grammar.read(written, read);
+    for (const found of findingsOfLine(written, read, order)) findings.push({ playlist: path, line: at + 1, ...found });
     const meant = read === null ? null : variables.writeOut(read);
     if (meant !== null) lines.push(meant);
   }
-  grammar.finish();
-  const document = { path, text, index, base: index.baseOf(path), lines, findings: grammar.findings };
+  for (const found of order.atEnd()) findings.push({ playlist: path, line: all.length, ...found });
+  const document = { path, text, index, base: index.baseOf(path), lines, findings };
   if (!isMultivariant(lines)) {
     const iFramesOnly = lines.some(({ name }) => name === 'EXT-X-I-FRAMES-ONLY');
     return { kind: 'hls-media', ...document, iFramesOnly, ...readSegments(path, lines) };

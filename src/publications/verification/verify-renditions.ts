@@ -2,8 +2,8 @@ import { itemAt } from '#errors/assert.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
 import { type Choice, idOf } from './choices.ts';
 import type { ListedRendition } from './listed-renditions.ts';
+import { MAX_SHIFT_SECONDS, type SignedTimes, type TimesOf } from './media-times.ts';
 import type { StoredMap } from './stored-binding.ts';
-import { MAX_SHIFT_SECONDS, type SignedTimes, type TimesOf } from './timed-fragments.ts';
 import { positionIn, type ReadRendition } from './verify-parts.ts';
 import {
   type FragmentOrigin,

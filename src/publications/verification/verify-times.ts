@@ -3,17 +3,16 @@ import { describePart } from '../media-part.ts';
 import { ambiguous } from '../playlists/playlist-finding.ts';
 import type { RenditionListing } from '../playlists/rendition-listings.ts';
 import type { Choice } from './choices.ts';
-import type { FragmentTimes } from './media-times.ts';
+import { type FragmentTimes, MAX_SHIFT_SECONDS, type TimesOf } from './media-times.ts';
 import { type FoundInPlaylist, onceByLine } from './playlist-findings.ts';
-import { orderOfSections, sectionLeftOut, sectionsByInit, sectionsByPeriod } from './sections.ts';
 import {
-  MAX_SHIFT_SECONDS,
+  orderOfSections,
   type Problem,
-  problemOfKey,
+  sectionLeftOut,
+  sectionsByInit,
+  sectionsByPeriod,
   type TimedFragment,
-  type TimesOf,
-  timed,
-} from './timed-fragments.ts';
+} from './sections.ts';
 
 /** A listing of a playlist, with those of its fragments whose times are known. */
 interface TimedListing {
@@ -58,6 +57,15 @@ export function verifyTimes(
     findings: [...findings, ...datesApart(choices, known), ...sectionsApart(choices, known)],
     unordered,
   };
+}
+
+/** Returns the fragments of a listing whose times are known. */
+function timed({ init, fragments }: RenditionListing, timesOf: TimesOf): TimedFragment[] {
+  if (init === null) return [];
+  return fragments.flatMap((fragment) => {
+    const own = timesOf(init.part, fragment.part);
+    return own === null ? [] : [{ ...fragment, init: init.part, own }];
+  });
 }
 
 function describe(playlist: string, { at: { line, part, startSeconds }, problem }: Problem): FoundInPlaylist {
@@ -159,6 +167,15 @@ class Run {
 /** Returns true where a fragment stands behind another one in the playlist, and was signed behind it. */
 function follows(before: TimedFragment, { init, position, own }: TimedFragment): boolean {
   return init === before.init && position === before.position + 1 && own.position === before.own.position + 1;
+}
+
+/**
+ * Returns why players may decrypt what is not encrypted, as some (GStreamer) do with whole segments, by whatever key they can load, or
+ * leave out what they know no key for (dash.js), or end there (hls.js).
+ */
+function problemOfKey({ key, own }: TimedFragment): string | null {
+  if (key === null || own.isEncrypted) return null;
+  return 'it is said to be encrypted, and its media are not';
 }
 
 /** Returns why a stated duration is not that of a fragment: players skip what lasts no time, and stop where media ends early. */
