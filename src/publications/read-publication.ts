@@ -1,6 +1,6 @@
 import { type SourceFolder, type UnlistedFolder, withSource } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
-import { AppError } from '#errors/app-error.ts';
+import { AppError, unlessRefused } from '#errors/app-error.ts';
 import { sampleOfNames } from '#errors/entry.ts';
 import { distinctWarnings, type Warning, warning } from '#errors/warning.ts';
 import { type InitLayout, readInitLayout } from './fragments/init-layout.ts';
@@ -249,20 +249,11 @@ export async function crawlPlaylists(folder: UnlistedFolder, entryPath: string, 
     folder.keepFile(playlist.path, await read.readPlaylist(playlist.path, signal));
     if (playlist.kind !== 'mpd') noteOthers(playlist, index);
     for (const { path } of filesNamedBy(playlist, index).filter((each) => isPresented(each.path))) {
-      const further = await unlessUnreadable(readPlaylists(read, index, [path], signal, known));
+      const further = await unlessRefused(readPlaylists(read, index, [path], signal, known));
       for (const each of further ?? []) found.add(each);
     }
   }
   listingsOf([...found]);
-}
-
-async function unlessUnreadable<Result>(reading: Promise<Result>): Promise<Result | null> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (error instanceof AppError) return null;
-    throw error;
-  }
 }
 
 /** Reports the keys, session data and other files that tags name: players fetch them, and they are copied where they exist. */

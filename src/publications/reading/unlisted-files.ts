@@ -1,6 +1,6 @@
 import { folderOf } from '#bytes/path-overlap.ts';
 import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
-import { AppError } from '#errors/app-error.ts';
+import { AppError, unlessRefused } from '#errors/app-error.ts';
 import { valueAt } from '#errors/assert.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
@@ -10,7 +10,7 @@ import type { FolderIndex } from '../playlists/folder-index.ts';
 import { MAX_RENDITIONS, MAX_UNLISTED_PLAYLIST_READS, refuseBeyond } from '../playlists/limits.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { readPlaylists, refuseUnsignable } from '../playlists/read-playlists.ts';
-import { iFrameListingsOf, listedParts, listingsOf, type RenditionListing } from '../playlists/rendition-listings.ts';
+import { iFrameListingsOf, listedParts, listingsOf } from '../playlists/rendition-listings.ts';
 import { findTopBox } from '../playlists/sidx.ts';
 import { isPresented } from '../presentation/presentation.ts';
 import type { PublicationFolder } from '../publication-folder.ts';
@@ -185,37 +185,26 @@ export async function readUnlistedPlaylists(
   const warnings: Warning[] = [];
   const known = new Map<string, Promise<PlaylistDocument>>();
   let reads = 0;
-  for (const path of paths.filter(isPresented)) {
-    const read = await tryRead(folder, index, path, known, signal);
-    reads += read.documents.length;
-    refuseBeyond('playlists that no pattern matches', reads, MAX_UNLISTED_PLAYLIST_READS);
-    const parts = read.listings.flatMap(listedParts);
+  /** Reads a playlist and those that it names. */
+  const read = async (path: string) => {
+    const documents = await readPlaylists(folder, index, [path], signal, known);
+    refuseUnsignable(documents);
     // I-frame playlists name parts of fragments, which move with these.
-    const frames = iFrameListingsOf(read.documents).flatMap(listedParts);
+    const frames = iFrameListingsOf(documents).flatMap(listedParts);
+    return { documents, frames, parts: listingsOf(documents).flatMap(listedParts) };
+  };
+  for (const path of paths.filter(isPresented)) {
+    // No pattern matches it: a malformed one is copied like any other file.
+    const found = await unlessRefused(read(path), () => !signal.aborted);
+    if (found === null) continue;
+    const { documents, frames, parts } = found;
+    reads += documents.length;
+    refuseBeyond('playlists that no pattern matches', reads, MAX_UNLISTED_PLAYLIST_READS);
     if (![...parts, ...frames].some(({ part }) => signedPaths.has(part.path))) continue;
-    for (const document of read.documents) if (unmatched.has(document.path)) playlists.set(document.path, document);
+    for (const document of documents) if (unmatched.has(document.path)) playlists.set(document.path, document);
     const stale = parts.find(({ part }) => rangedPaths.has(part.path) && !signedKeys.has(partKey(part)));
     if (stale === undefined) continue;
     warnings.push(warning('PLAYLIST_BROKEN_BY_SIGNING', { playlist: path, file: stale.part.path }));
   }
   return { playlists: [...playlists.values()], warnings };
-}
-
-async function tryRead(
-  folder: PublicationFolder,
-  index: FolderIndex,
-  path: string,
-  known: Map<string, Promise<PlaylistDocument>>,
-  signal: AbortSignal,
-): Promise<{ documents: PlaylistDocument[]; listings: RenditionListing[] }> {
-  try {
-    const documents = await readPlaylists(folder, index, [path], signal, known);
-    refuseUnsignable(documents);
-    return { documents, listings: listingsOf(documents) };
-  } catch (error) {
-    signal.throwIfAborted();
-    // No pattern matches it: a malformed one is copied like any other file.
-    if (error instanceof AppError) return { documents: [], listings: [] };
-    throw error;
-  }
 }

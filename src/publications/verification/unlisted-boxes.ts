@@ -1,6 +1,6 @@
 import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
-import { AppError } from '#errors/app-error.ts';
+import { unlessRefused } from '#errors/app-error.ts';
 import { listTopBoxes, readerOf } from '../fragments/top-boxes.ts';
 import { type ByteRange, rangeOf } from '../media-part.ts';
 import { MAX_SIDX_BOXES } from '../playlists/limits.ts';
@@ -44,7 +44,7 @@ function holdsMore(
     const listed = parts.map((part) => rangeOf(part, source));
     for (const range of rangesBeside(listed, source.sizeBytes)) {
       const reader = await readerOf(source, { path, range }, signal);
-      const boxes = await unlessMalformed(() => listTopBoxes(reader, MAX_SIDX_BOXES));
+      const boxes = await unlessRefused(listTopBoxes(reader, MAX_SIDX_BOXES), ({ reason }) => /^(?:FRAGMENT|BMFF)_/.test(reason));
       if (boxes?.every(({ type }) => WITHOUT_MEDIA.has(type)) !== true) return true;
     }
     return false;
@@ -58,15 +58,5 @@ function* rangesBeside(ranges: readonly ByteRange[], sizeBytes: number): Generat
   for (const { offset, length } of [...sorted, { offset: sizeBytes, length: 0 }]) {
     if (offset > end) yield { offset: end, length: offset - end };
     end = Math.max(end, offset + length);
-  }
-}
-
-/** Returns null where boxes cannot be read. */
-async function unlessMalformed<Result>(read: () => Promise<Result>): Promise<Result | null> {
-  try {
-    return await read();
-  } catch (error) {
-    if (error instanceof AppError && /^(?:FRAGMENT|BMFF)_/.test(error.reason)) return null;
-    throw error;
   }
 }
