@@ -15,13 +15,14 @@ export type HlsPlaylist = HlsMultivariant | HlsMedia;
 interface PlaylistFile {
   readonly path: string;
   readonly text: string;
+  /** The folder that it was read from. */
+  readonly index: FolderIndex;
   /** Lines that are not in the strict grammar, or that players read differently. */
   readonly findings: readonly PlaylistFinding[];
 }
 
 interface HlsFile extends PlaylistFile {
-  /** The folder that it was read from, and the base of its addresses. */
-  readonly index: FolderIndex;
+  /** The base of its addresses. */
   readonly base: Base;
   /** Its tags and addresses, with variables written out. */
   readonly lines: readonly HlsLine[];
@@ -118,6 +119,8 @@ export interface MpdRepresentation {
     adaptationSet: XmlElement,
     representation: XmlElement,
   ];
+  /** The base of references in the elements around it. */
+  readonly outerBase: Base;
   readonly addressing: 'template' | 'list' | 'base' | 'none';
   /** Undefined where the MPD does not say how long the period is. */
   readonly periodSeconds: number | undefined;

@@ -213,7 +213,7 @@ async function readMpd(
         const times = { periodSeconds: durationSeconds, countedSeconds };
         const task = { lineage, elements, values, position, folder, index, base, ...times };
         const addressed = await addressSegments(task, scheme, signal);
-        representations.push(describeRepresentation(task, addressed, each));
+        representations.push({ outerBase: setBase, ...describeRepresentation(task, addressed, each) });
         segmentCount += addressed.segments.length;
         refuseBeyond('representations in one MPD', representations.length, MAX_REPRESENTATIONS);
         refuseBeyond('fragments named in playlists', segmentCount, MAX_LISTED_FRAGMENTS);
@@ -221,14 +221,14 @@ async function readMpd(
     }
   }
   const findings = checkMpdGrammar({ path, text, root, lineIndex });
-  return { kind: 'mpd', path, text, findings, lineIndex, root, periods, representations };
+  return { kind: 'mpd', path, text, index, findings, lineIndex, root, periods, representations };
 }
 
 function describeRepresentation(
   { lineage, elements, values, position, periodSeconds }: AddressingTask,
   addressed: AddressedSegments,
   { roundingSeconds }: MpdPeriod,
-): MpdRepresentation {
+): Omit<MpdRepresentation, 'outerBase'> {
   const timescale = Number(values.inherited(elements, 'timescale') ?? 1n);
   const startSeconds = Number(values.inherited(elements, 'presentationTimeOffset') ?? 0n) / timescale;
   const endSeconds = periodSeconds === undefined ? null : startSeconds + periodSeconds + roundingSeconds;

@@ -4,7 +4,6 @@ import { outputPositions, readFragmentLayout } from '../fragments/fragment-layou
 import type { SignedPart, SignedParts } from '../fragments/signed-part.ts';
 import { readerOf } from '../fragments/top-boxes.ts';
 import { type ByteRange, partKey } from '../media-part.ts';
-import { FolderIndex } from '../playlists/folder-index.ts';
 import { attributeOf, type HlsLine, removeHlsAttribute, replaceHlsAttribute } from '../playlists/hls-lines.ts';
 import { partOf, referencesOf } from '../playlists/hls-playlist.ts';
 import type { HlsMedia, HlsMultivariant, HlsSegment } from '../playlists/playlist-document.ts';
@@ -23,7 +22,6 @@ export async function rewritePlaylists(
   parts: SignedParts,
   signal: AbortSignal,
 ): Promise<Map<string, string>> {
-  const index = new FolderIndex(folder);
   const moveRange = rangeMover(folder, parts, signal);
   const rewritten = new Map<string, string>();
   const rates = new Map<string, AddedRates>();
@@ -34,7 +32,7 @@ export async function rewritePlaylists(
     rewritten.set(playlist.path, rewriteHlsMedia(playlist, segments, parts));
   }
   for (const playlist of playlists) {
-    if (playlist.kind === 'mpd') rewritten.set(playlist.path, rewriteMpd(playlist, index, parts));
+    if (playlist.kind === 'mpd') rewritten.set(playlist.path, rewriteMpd(playlist, parts));
     if (playlist.kind === 'hls-multivariant') {
       rewritten.set(playlist.path, rewriteHlsMultivariant(playlist, rates));
     }

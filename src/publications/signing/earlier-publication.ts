@@ -1,7 +1,7 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import type { StagingKey } from '#bytes/staged-name.ts';
-import { AppError } from '#errors/app-error.ts';
+import { AppError, unlessRefused } from '#errors/app-error.ts';
 import type { OutputSink } from '#outputs/output-sink.ts';
 import { isManifestOf } from '#provenance/instance-id.ts';
 import type { Rendition } from '../media-part.ts';
@@ -38,7 +38,7 @@ export async function earlierManifest(
       return file;
     },
   };
-  try {
+  const find = async (): Promise<Buffer | null> => {
     const inits = renditions.slice(0, 1).map(({ init }) => ({ init, fragments: [] }));
     const store = (await verifyParts(committed, inits, signal)).manifests[0]?.store;
     if (store === undefined || !isManifestOf(store, key)) return null;
@@ -47,10 +47,8 @@ export async function earlierManifest(
     for (const path of new Set([...fragments, ...otherPaths]))
       if (!(await areSame(staged, committed, path, signal))) return null;
     return store;
-  } catch (error) {
-    if (signal.aborted || !(error instanceof AppError)) throw error;
-    return null;
-  }
+  };
+  return await unlessRefused(find(), () => !signal.aborted);
 }
 
 async function areSame(

@@ -44,7 +44,9 @@ function holdsMore(
     const listed = parts.map((part) => rangeOf(part, source));
     for (const range of rangesBeside(listed, source.sizeBytes)) {
       const reader = await readerOf(source, { path, range }, signal);
-      const boxes = await unlessRefused(listTopBoxes(reader, MAX_SIDX_BOXES), ({ reason }) => /^(?:FRAGMENT|BMFF)_/.test(reason));
+      const boxes = await unlessRefused(listTopBoxes(reader, MAX_SIDX_BOXES), ({ reason }) =>
+        /^(?:FRAGMENT|BMFF)_/.test(reason),
+      );
       if (boxes?.every(({ type }) => WITHOUT_MEDIA.has(type)) !== true) return true;
     }
     return false;
