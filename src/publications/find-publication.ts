@@ -57,7 +57,9 @@ export async function findPublication(
     refuseKeyFramesAlone(playlists);
     return null;
   }
-  const { chosen, unchosen } = chooseRenditions(found, [...index.paths], patterns);
+  const isChosen = choiceOf([...index.paths], patterns);
+  const chosen = found.filter(isChosen);
+  const unchosen = found.filter((rendition) => !isChosen(rendition));
   if (!chosen.some(isMedia)) throw noneChosen(patterns, found);
   const isInParts = playlists.some((playlist) => partialSegmentIn(playlist) !== null);
   const segments = isInParts ? 'chunked' : await segmentKindOf(folder, chosen, signal);
@@ -170,30 +172,19 @@ export type ChoicePatterns = Readonly<Record<keyof PublicationPatterns, string |
 
 export const NO_PATTERNS: ChoicePatterns = { playlist: null, init: null, frag: null };
 
-/** Renditions by whether the patterns choose them. */
-interface ChosenRenditions {
-  readonly chosen: readonly ExistingRendition[];
-  readonly unchosen: readonly ExistingRendition[];
-}
-
 /**
- * Chooses the renditions of which the patterns find the init segment and a segment. Subtitles as text have neither, and
- * stay. Throws `PATTERN_NO_MATCH` for a pattern that finds nothing in the folder.
+ * Returns a function that chooses the renditions of which the patterns find the init segment and a segment. Subtitles as text have
+ * neither, and stay. Throws `PATTERN_NO_MATCH` for a pattern that finds nothing in the folder.
  */
-function chooseRenditions(
-  renditions: readonly ExistingRendition[],
-  paths: readonly string[],
-  { init, frag }: ChoicePatterns,
-): ChosenRenditions {
+function choiceOf(paths: readonly string[], { init, frag }: ChoicePatterns): (rendition: ExistingRendition) => boolean {
   const inits = init === null ? null : matchingPaths(paths, init, 'params.init_pattern');
   const frags = frag === null ? null : matchingPaths(paths, frag, 'params.frag_pattern');
   const fits = (found: ReadonlySet<string> | null, some: readonly MediaPart[]): boolean =>
     found === null || some.some(({ path }) => found.has(path));
-  const isChosen = (rendition: ExistingRendition): boolean => {
+  return (rendition) => {
     const { parts, hasInit, isText } = rendition;
     return isText || ((!hasInit || fits(inits, parts.slice(0, 1))) && fits(frags, segmentsOf(rendition)));
   };
-  return { chosen: renditions.filter(isChosen), unchosen: renditions.filter((rendition) => !isChosen(rendition)) };
 }
 
 type RenditionAttributes = Pick<ExistingRendition, 'language' | 'label' | 'role' | 'isDefault'>;

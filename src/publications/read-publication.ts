@@ -247,7 +247,7 @@ export async function crawlPlaylists(folder: UnlistedFolder, entryPath: string, 
   // A set is walked in the order of insertion, and what is added on the way is walked too.
   for (const playlist of found) {
     folder.keepFile(playlist.path, await read.readPlaylist(playlist.path, signal));
-    if (playlist.kind !== 'mpd') noteOthers(playlist, index);
+    if (playlist.kind !== 'mpd') noteOthers(playlist);
     for (const { path } of filesNamedBy(playlist, index).filter((each) => isPresented(each.path))) {
       const further = await unlessRefused(readPlaylists(read, index, [path], signal, known));
       for (const each of further ?? []) found.add(each);
@@ -257,8 +257,7 @@ export async function crawlPlaylists(folder: UnlistedFolder, entryPath: string, 
 }
 
 /** Reports the keys, session data and other files that tags name: players fetch them, and they are copied where they exist. */
-function noteOthers({ path: playlist, lines }: HlsPlaylist, index: FolderIndex): void {
-  const base = index.baseOf(playlist);
+function noteOthers({ path: playlist, index, base, lines }: HlsPlaylist): void {
   for (const { name, text, line } of lines) {
     for (const [, address = ''] of name === null ? [] : text.matchAll(FILE_ATTRIBUTE)) {
       try {

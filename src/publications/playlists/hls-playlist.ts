@@ -3,7 +3,7 @@ import type { PlaylistPosition } from '#errors/entry.ts';
 import type { ByteRange, MediaPart } from '../media-part.ts';
 import type { FolderIndex } from './folder-index.ts';
 import { findingsOfLine, LineOrder } from './hls-grammar.ts';
-import { attributeOf, type HlsLine, HlsVariables, readHlsLine } from './hls-lines.ts';
+import { attributeOf, type HlsLine, readHlsLine, variablesOf } from './hls-lines.ts';
 import type {
   HlsMap,
   HlsMedia,
@@ -28,13 +28,13 @@ const REFERRING_TAG = /^EXT-X-(?:MEDIA|I-FRAME-STREAM-INF|IMAGE-STREAM-INF)$/;
 export function parseHlsPlaylist(path: string, text: string, index: FolderIndex): HlsPlaylist {
   const findings: PlaylistFinding[] = [];
   const order = new LineOrder();
-  const variables = new HlsVariables(path);
+  const writeOut = variablesOf(path);
   const lines: HlsLine[] = [];
   const all = text.split('\n');
   for (const [at, written] of all.entries()) {
     const read = readHlsLine(written.trim(), at + 1);
     for (const found of findingsOfLine(written, read, order)) findings.push({ playlist: path, line: at + 1, ...found });
-    const meant = read === null ? null : variables.writeOut(read);
+    const meant = read === null ? null : writeOut(read);
     if (meant !== null) lines.push(meant);
   }
   for (const found of order.atEnd()) findings.push({ playlist: path, line: all.length, ...found });

@@ -1,10 +1,17 @@
 import { type MediaPart, partKey } from '../media-part.ts';
 import { codecNamed } from '../verification/codecs.ts';
 import type { FolderIndex } from './folder-index.ts';
-import { attributeOf, type HlsLine } from './hls-lines.ts';
+import { attributeOf } from './hls-lines.ts';
 import { partOf, referencesOf } from './hls-playlist.ts';
 import { protectionOf, statedKinds } from './mpd-kinds.ts';
-import type { HlsMedia, MediaWindow, MpdDocument, MpdRepresentation, PlaylistDocument } from './playlist-document.ts';
+import type {
+  HlsMedia,
+  MediaWindow,
+  MpdDocument,
+  MpdRepresentation,
+  PlaylistDocument,
+  PlaylistReference,
+} from './playlist-document.ts';
 
 /** One rendition as one playlist lists it: the fragments that the playlist assigns to an init segment, in playback order. */
 export interface RenditionListing {
@@ -221,7 +228,14 @@ export interface DeclaredKind {
 export function declaredKinds(
   playlists: readonly PlaylistDocument[],
 ): Map<string, (DeclaredKind & { readonly init: MediaPart })[]> {
-  const ofPlaylists = new Map(playlists.flatMap((playlist) => [...kindsOfVariants(playlist)]));
+  const ofReferences = playlists.flatMap((playlist) =>
+    referencesOf(playlist).flatMap((reference): [string, DeclaredKind][] => {
+      const kind = kindOf(reference);
+      const line = reference.tag?.line ?? 1;
+      return kind === null ? [] : [[reference.path, { kind, playlist: playlist.path, line }]];
+    }),
+  );
+  const ofPlaylists = new Map(ofReferences);
   const ofHls = listingsOf(playlists).flatMap(({ playlist, init }) => {
     const declared = ofPlaylists.get(playlist);
     return init === null || declared === undefined ? [] : [{ init: init.part, ...declared }];
@@ -233,28 +247,17 @@ export function declaredKinds(
   return Map.groupBy([...ofHls, ...ofMpds], ({ init }) => partKey(init));
 }
 
-/** Returns the kinds that a multivariant playlist declares for its media playlists, by path. */
-function* kindsOfVariants(playlist: PlaylistDocument): Generator<[string, DeclaredKind]> {
-  for (const { tag, path, isVariant } of referencesOf(playlist)) {
-    const kind = tag === null ? null : isVariant ? kindOfVariant(tag) : kindOfMedia(tag);
-    if (tag !== null && kind !== null) yield [path, { kind, playlist: playlist.path, line: tag.line }];
-  }
-}
-
-function kindOfMedia(tag: HlsLine): DeclaredKind['kind'] | null {
-  const type = attributeOf(tag, 'TYPE');
-  return type === 'AUDIO' ? 'audio' : type === 'VIDEO' ? 'video' : null;
-}
-
 /**
- * Returns the kind of a variant. It has the pictures itself, unless they are in a group of their own; its codecs
- * include those of its groups.
+ * Returns the kind that a multivariant playlist declares for a media playlist. A variant has the pictures itself, unless they are in a
+ * group of their own; its codecs include those of its groups.
  */
-function kindOfVariant(tag: HlsLine): DeclaredKind['kind'] | null {
+function kindOf({ tag, isVariant }: PlaylistReference): DeclaredKind['kind'] | null {
+  if (tag === null) return null;
+  const type = attributeOf(tag, 'TYPE');
+  if (!isVariant) return type === 'AUDIO' ? 'audio' : type === 'VIDEO' ? 'video' : null;
   if (attributeOf(tag, 'VIDEO') !== undefined) return null;
-  const kinds = attributeOf(tag, 'CODECS')
-    ?.split(',')
-    .map((codec) => codecNamed(codec).kind);
+  const codecs = attributeOf(tag, 'CODECS')?.split(',');
+  const kinds = codecs?.map((codec) => codecNamed(codec).kind);
   if (attributeOf(tag, 'RESOLUTION') !== undefined || kinds?.includes('video')) return 'video';
   return kinds?.includes('audio') ? 'audio' : null;
 }
