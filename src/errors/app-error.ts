@@ -95,3 +95,16 @@ export class AppError<R extends Reason = Reason> extends Error {
     return new AppError(reason, details as never, location);
   }
 }
+
+/** Resolves with null where a promise is rejected with an `AppError` that is expected: by default, with any. */
+export async function unlessRefused<Result>(
+  reading: Promise<Result>,
+  isExpected: (error: AppError) => boolean = () => true,
+): Promise<Result | null> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof AppError && isExpected(error)) return null;
+    throw error;
+  }
+}

@@ -64,7 +64,7 @@ async function packageOrSign(input: PackageInput): Promise<InputOutcome> {
   if (chosen !== null) return await signExisting(chosen, [], input);
   const task = await planPublication(folder, params, patternsOf(params), context.signal);
   if (task.kind === 'package') return await packageThenSign(task, input);
-  const found = filesToSign(folder, params, pathsInPlaylists(folder, task.existing.playlists));
+  const found = filesToSign(folder, params, pathsInPlaylists(task.existing.playlists));
   const isChosen = typeof params.frag_pattern === 'string';
   const unsigned = isChosen ? [] : unsignedFragments(folder, new Set([...found.fragments, ...found.inits]));
   const warnings = [

@@ -1,9 +1,7 @@
-import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { Warning } from '#errors/warning.ts';
 import type { MediaPart } from './media-part.ts';
 import type { MatchedPaths } from './path-patterns.ts';
 import { isPicture } from './playlists/file-names.ts';
-import { FolderIndex } from './playlists/folder-index.ts';
 import type { MpdRepresentation, PlaylistDocument } from './playlists/playlist-document.ts';
 import { hasInit, initsOfAdjacent, listingsOf } from './playlists/rendition-listings.ts';
 import { childrenOf, type XmlElement } from './playlists/xml-element.ts';
@@ -94,8 +92,8 @@ export function holdsPictures(uris: readonly string[]): boolean {
  * Returns the paths of playlists, of everything that they name but pictures, and of the fragments beside those, which some players
  * play too.
  */
-export function pathsInPlaylists(folder: SourceFolder, playlists: readonly PlaylistDocument[]): MatchedPaths {
-  const listings = listingsOf(playlists, new FolderIndex(folder));
+export function pathsInPlaylists(playlists: readonly PlaylistDocument[]): MatchedPaths {
+  const listings = listingsOf(playlists);
   const fragments = listings.flatMap((listing) => listing.fragments.map(({ part }) => part.path));
   return {
     playlists: new Set(playlists.map(({ path }) => path)),

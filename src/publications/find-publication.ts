@@ -17,7 +17,7 @@ import { MAX_NAMES_SHOWN, matchingPaths } from './path-patterns.ts';
 import { isHidden } from './playlists/file-names.ts';
 import { FolderIndex } from './playlists/folder-index.ts';
 import { attributeOf, type HlsLine } from './playlists/hls-lines.ts';
-import { locatorIn, referencesOf } from './playlists/hls-playlist.ts';
+import { partOf, referencesOf } from './playlists/hls-playlist.ts';
 import { chooseOtherFiles } from './playlists/other-files.ts';
 import type { HlsMedia, MpdRepresentation, PlaylistDocument } from './playlists/playlist-document.ts';
 import {
@@ -54,10 +54,12 @@ export async function findPublication(
   const hls = renditionsOfHls(playlists, index);
   const found = hls.length > 0 ? hls : renditionsOfMpd(playlists);
   if (!found.some(isMedia)) {
-    refuseKeyFramesAlone(playlists, index);
+    refuseKeyFramesAlone(playlists);
     return null;
   }
-  const { chosen, unchosen } = chooseRenditions(found, [...index.paths], patterns);
+  const isChosen = choiceOf([...index.paths], patterns);
+  const chosen = found.filter(isChosen);
+  const unchosen = found.filter((rendition) => !isChosen(rendition));
   if (!chosen.some(isMedia)) throw noneChosen(patterns, found);
   const isInParts = playlists.some((playlist) => partialSegmentIn(playlist) !== null);
   const segments = isInParts ? 'chunked' : await segmentKindOf(folder, chosen, signal);
@@ -170,30 +172,19 @@ export type ChoicePatterns = Readonly<Record<keyof PublicationPatterns, string |
 
 export const NO_PATTERNS: ChoicePatterns = { playlist: null, init: null, frag: null };
 
-/** Renditions by whether the patterns choose them. */
-interface ChosenRenditions {
-  readonly chosen: readonly ExistingRendition[];
-  readonly unchosen: readonly ExistingRendition[];
-}
-
 /**
- * Chooses the renditions of which the patterns find the init segment and a segment. Subtitles as text have neither, and
- * stay. Throws `PATTERN_NO_MATCH` for a pattern that finds nothing in the folder.
+ * Returns a function that chooses the renditions of which the patterns find the init segment and a segment. Subtitles as text have
+ * neither, and stay. Throws `PATTERN_NO_MATCH` for a pattern that finds nothing in the folder.
  */
-function chooseRenditions(
-  renditions: readonly ExistingRendition[],
-  paths: readonly string[],
-  { init, frag }: ChoicePatterns,
-): ChosenRenditions {
+function choiceOf(paths: readonly string[], { init, frag }: ChoicePatterns): (rendition: ExistingRendition) => boolean {
   const inits = init === null ? null : matchingPaths(paths, init, 'params.init_pattern');
   const frags = frag === null ? null : matchingPaths(paths, frag, 'params.frag_pattern');
   const fits = (found: ReadonlySet<string> | null, some: readonly MediaPart[]): boolean =>
     found === null || some.some(({ path }) => found.has(path));
-  const isChosen = (rendition: ExistingRendition): boolean => {
+  return (rendition) => {
     const { parts, hasInit, isText } = rendition;
     return isText || ((!hasInit || fits(inits, parts.slice(0, 1))) && fits(frags, segmentsOf(rendition)));
   };
-  return { chosen: renditions.filter(isChosen), unchosen: renditions.filter((rendition) => !isChosen(rendition)) };
 }
 
 type RenditionAttributes = Pick<ExistingRendition, 'language' | 'label' | 'role' | 'isDefault'>;
@@ -205,11 +196,11 @@ const NO_ATTRIBUTES: RenditionAttributes = { language: null, label: null, role: 
  * renditions when there are no others.
  */
 function renditionsOfHls(playlists: readonly PlaylistDocument[], index: FolderIndex): ExistingRendition[] {
-  const attributes = attributesIn(playlists, index);
+  const attributes = attributesIn(playlists);
   const found = playlists.flatMap((playlist) => {
     if (playlist.kind !== 'hls-media' || playlist.segments.length === 0) return [];
     if (holdsPictures(playlist.segments.map(({ uri }) => uri))) return [];
-    const rendition = renditionOf(playlist, index, attributes.get(playlist.path) ?? NO_ATTRIBUTES);
+    const rendition = renditionOf(playlist, attributes.get(playlist.path) ?? NO_ATTRIBUTES);
     return [{ rendition, isOfKeyFrames: playlist.iFramesOnly }];
   });
   const films = found.filter(({ isOfKeyFrames }) => !isOfKeyFrames);
@@ -218,10 +209,10 @@ function renditionsOfHls(playlists: readonly PlaylistDocument[], index: FolderIn
 }
 
 /** Refuses key frames in fragments that nothing names: alone they cannot be read. */
-function refuseKeyFramesAlone(playlists: readonly PlaylistDocument[], index: FolderIndex): void {
+function refuseKeyFramesAlone(playlists: readonly PlaylistDocument[]): void {
   for (const playlist of playlists) {
     if (playlist.kind !== 'hls-media' || !playlist.iFramesOnly || playlist.segments.length === 0) continue;
-    const rendition = renditionOf(playlist, index, NO_ATTRIBUTES);
+    const rendition = renditionOf(playlist, NO_ATTRIBUTES);
     const init = rendition.hasInit ? itemAt(rendition.parts, 0).path : null;
     // Those of one file lie in a film, which is packaged from that file.
     if (segmentsOf(rendition).some(({ path }) => path === init)) continue;
@@ -236,12 +227,11 @@ function segmentsOf({ parts, hasInit }: ExistingRendition): readonly MediaPart[]
   return parts.slice(hasInit ? 1 : 0);
 }
 
-function renditionOf(playlist: HlsMedia, index: FolderIndex, attributes: RenditionAttributes): ExistingRendition {
+function renditionOf(playlist: HlsMedia, attributes: RenditionAttributes): ExistingRendition {
   const { path, segments } = playlist;
-  const locate = locatorIn(playlist, index);
   const map = segments[0]?.map ?? null;
-  const parts = segments.map((segment) => index.partAt(locate(segment), segment.range));
-  const init = map === null ? [] : [index.partAt(locate(map), map.range)];
+  const parts = segments.map((segment) => partOf(playlist, segment));
+  const init = map === null ? [] : [partOf(playlist, map)];
   return {
     name: path,
     playlist: path,
@@ -254,8 +244,8 @@ function renditionOf(playlist: HlsMedia, index: FolderIndex, attributes: Renditi
 }
 
 /** Returns the attributes that EXT-X-MEDIA tags give media playlists, by path. */
-function attributesIn(playlists: readonly PlaylistDocument[], index: FolderIndex): Map<string, RenditionAttributes> {
-  const references = playlists.flatMap((playlist) => referencesOf(playlist, index));
+function attributesIn(playlists: readonly PlaylistDocument[]): Map<string, RenditionAttributes> {
+  const references = playlists.flatMap(referencesOf);
   return new Map(
     references.flatMap(({ tag, path }) => (tag?.name === 'EXT-X-MEDIA' ? [[path, attributesOf(tag)]] : [])),
   );

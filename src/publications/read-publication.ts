@@ -1,6 +1,6 @@
 import { type SourceFolder, type UnlistedFolder, withSource } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
-import { AppError } from '#errors/app-error.ts';
+import { AppError, unlessRefused } from '#errors/app-error.ts';
 import { sampleOfNames } from '#errors/entry.ts';
 import { distinctWarnings, type Warning, warning } from '#errors/warning.ts';
 import { type InitLayout, readInitLayout } from './fragments/init-layout.ts';
@@ -69,9 +69,9 @@ export async function readMatchedPublication(
   const index = new FolderIndex(folder);
   const playlists = await readPlaylists(folder, index, matched.playlists, signal);
   refuseUnsignable(playlists);
-  const listings = listingsOf(playlists, index);
+  const listings = listingsOf(playlists);
   // A gap is not played, so its file is not signed with the fragments: it is carried like any other one.
-  const gaps = playlists.flatMap((playlist) => gapsOf(playlist, index));
+  const gaps = playlists.flatMap(gapsOf);
   const unknown = refuseAmbiguous(playlists, index);
   checkRanges(listings, index);
   const { signed, warnings } = signedListings(listings, wholeFilesOf(playlists), matched);
@@ -88,7 +88,7 @@ export async function readMatchedPublication(
   const others = without(index.paths, members);
   const shown = others.filter((path) => !isHidden(path));
   const unlisted = await readUnlistedPlaylists(folder, index, shown, signedParts, signal);
-  const ofUnlisted = warningOfUnlisted([...listings, ...listingsOf(unlisted.playlists, index)], renditions);
+  const ofUnlisted = warningOfUnlisted([...listings, ...listingsOf(unlisted.playlists)], renditions);
   const copied = chooseOtherFiles(folder.files, index, {
     candidates: without(others, pathsOfPlaylists(unlisted.playlists)),
     members,
@@ -247,27 +247,17 @@ export async function crawlPlaylists(folder: UnlistedFolder, entryPath: string, 
   // A set is walked in the order of insertion, and what is added on the way is walked too.
   for (const playlist of found) {
     folder.keepFile(playlist.path, await read.readPlaylist(playlist.path, signal));
-    if (playlist.kind !== 'mpd') noteOthers(playlist, index);
+    if (playlist.kind !== 'mpd') noteOthers(playlist);
     for (const { path } of filesNamedBy(playlist, index).filter((each) => isPresented(each.path))) {
-      const further = await unlessUnreadable(readPlaylists(read, index, [path], signal, known));
+      const further = await unlessRefused(readPlaylists(read, index, [path], signal, known));
       for (const each of further ?? []) found.add(each);
     }
   }
-  listingsOf([...found], index);
-}
-
-async function unlessUnreadable<Result>(reading: Promise<Result>): Promise<Result | null> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (error instanceof AppError) return null;
-    throw error;
-  }
+  listingsOf([...found]);
 }
 
 /** Reports the keys, session data and other files that tags name: players fetch them, and they are copied where they exist. */
-function noteOthers({ path: playlist, lines }: HlsPlaylist, index: FolderIndex): void {
-  const base = index.baseOf(playlist);
+function noteOthers({ path: playlist, index, base, lines }: HlsPlaylist): void {
   for (const { name, text, line } of lines) {
     for (const [, address = ''] of name === null ? [] : text.matchAll(FILE_ATTRIBUTE)) {
       try {

@@ -1,4 +1,4 @@
-import { type SourceFolder, sizesIn } from '#bytes/source-folder.ts';
+import { sizesIn } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
 import type { Warning } from '#errors/warning.ts';
@@ -48,7 +48,7 @@ export interface WrittenPublication {
  */
 export function signingTaskOf(read: ReadPublication, contents: PartContents | null): SigningTask {
   const { folder, publication, inits } = read;
-  refuseSwappedInits(folder, publication, inits);
+  refuseSwappedInits(publication, inits);
   const sizes = sizesIn(folder);
   return {
     title: folder.name,
@@ -82,12 +82,8 @@ const HANDLERS: Readonly<Record<DeclaredKind['kind'], readonly string[]>> = {
  * Refuses an init segment of another kind than a playlist says, for instance one that replaced another: what plays nowhere is
  * not signed. An init segment of several tracks must have one of the kind. Throws `INIT_OF_OTHER_KIND`.
  */
-export function refuseSwappedInits(
-  folder: SourceFolder,
-  { renditions, playlists }: Publication,
-  inits: readonly InitLayout[],
-): void {
-  const kinds = declaredKinds(folder, playlists);
+export function refuseSwappedInits({ renditions, playlists }: Publication, inits: readonly InitLayout[]): void {
+  const kinds = declaredKinds(playlists);
   for (const [index, { init }] of renditions.entries()) {
     const handlers = inits[index]?.handlers ?? [];
     if (handlers.length === 0) continue;

@@ -8,14 +8,14 @@ import type { FragmentReader } from '#provenance/official-reader.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { ValidationResults } from '#provenance/validation-report.ts';
 import { PartContents } from './fragments/part-contents.ts';
-import { describePart, type Rendition, singleFileOf } from './media-part.ts';
+import { describePart, singleFileOf } from './media-part.ts';
 import { readPresentation } from './presentation/stored-presentation.ts';
 import type { PublicationSource } from './publication.ts';
+import type { PublicationFolder } from './publication-folder.ts';
 import { withChangedPresentation, withIncomplete } from './verification/binding-results.ts';
 import { resultsOfEarlierManifest } from './verification/earlier-manifest-results.ts';
-import { verdictOn } from './verification/part-findings.ts';
+import { verifyParts } from './verification/part-findings.ts';
 import { type PublicationVerdict, verdictWarnings } from './verification/publication-verdict.ts';
-import { PartsVerification, type ReadRendition } from './verification/verify-parts.ts';
 import { type SourceVerdict, verifySource } from './verify-source.ts';
 
 /** Resources that a publication is verified with. */
@@ -69,18 +69,15 @@ export async function verifyAsIngredient(
   const contents = new PartContents();
   const totalBytes = folder.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const options = { contents, verified: () => context.progress(0, totalBytes) };
-  const verification = new PartsVerification(folder, context.signal, options);
-  const readings: [Rendition, ReadRendition][] = [];
-  for (const rendition of publication.renditions) readings.push([rendition, await verification.add(rendition)]);
-  const verdict = verdictOn(readings, verification.manifests);
+  const verdict = await verifyParts(folder, publication.renditions, context.signal, options);
   const verified =
     verdict.manifests.length === 0
       ? { change: null, otherwise: null }
-      : await verifySource({ folder, verification, verdict, read: readings }, context.signal);
-  const described = await manifestIngredients(read, verdict, verified, context);
+      : await verifySource(folder, verdict, context.signal);
+  const described = await manifestIngredients(folder, verdict, verified, context);
   const [ingredient = plain, ...others] = described.map((each) => each.ingredient);
   const warnings = [
-    ...verdictWarnings(title, verdict, publication.renditions),
+    ...verdictWarnings(title, verdict),
     ...sourceWarnings(title, verified),
     ...described.flatMap((each) => each.warnings),
   ];
@@ -95,15 +92,14 @@ function sourceWarnings(title: string, { change, otherwise }: SourceVerdict): Wa
 }
 
 async function manifestIngredients(
-  { folder, publication: { renditions } }: PublicationSource,
-  { manifests, findings }: PublicationVerdict,
+  folder: PublicationFolder,
+  verdict: PublicationVerdict,
   verified: SourceVerdict,
   context: VerificationContext,
 ): Promise<DescribedParent[]> {
   const ingredients: DescribedParent[] = [];
-  const hasUnsigned = findings.some(({ kind }) => kind === 'unsigned');
-  for (const [index, manifest] of manifests.entries()) {
-    const carriers = manifest.renditions.map((number) => itemAt(renditions, number));
+  for (const [index, manifest] of verdict.manifests.entries()) {
+    const carriers = verdict.renditions.flatMap(({ read, listed }) => (read.manifest === index ? listed.present : []));
     const title = index === 0 ? folder.name : `${folder.name}: ${describePart(itemAt(carriers, 0).init)}`;
     const file = manifest.binding === null ? singleFileOf(carriers) : null;
     if (file !== null) {
@@ -116,13 +112,10 @@ async function manifestIngredients(
       });
       continue;
     }
-    const own = findings.filter((finding) => finding.manifest === index);
     const { reader, trust, signal } = context;
     const { store: manifestStore } = manifest;
-    const parts = { folder, renditions, reader, anchors: trust.anchorsFor(manifestStore), hasUnsigned };
-    const results = exceedsChainLimits(manifestStore)
-      ? null
-      : await resultsOfEarlierManifest(manifest, own, parts, signal);
+    const parts = { ...verdict, folder, reader, signal, anchors: trust.anchorsFor(manifestStore) };
+    const results = exceedsChainLimits(manifestStore) ? null : await resultsOfEarlierManifest(index, parts);
     const validationResults = results === null ? null : withVerdict(results, manifestStore, verified);
     const described = { title, mediaType: MEDIA_TYPE, manifestStore, validationResults };
     ingredients.push({ ingredient: { kind: 'manifest-store', ...described }, warnings: [] });

@@ -11,7 +11,7 @@ import {
 } from './verification/listed-renditions.ts';
 import type { PublicationVerdict } from './verification/publication-verdict.ts';
 import { verifyListed } from './verification/verify-listed.ts';
-import type { PartsVerification, ReadFragment, ReadRendition } from './verification/verify-parts.ts';
+import type { PartsVerification, ReadFragment } from './verification/verify-parts.ts';
 import type { Deviation, RenditionReading } from './verification/verify-renditions.ts';
 import { mapOf } from './verification/verify-sequence.ts';
 
@@ -32,20 +32,19 @@ interface PlayedOtherwise extends PlaylistPosition {
 }
 
 /** A source whose parts were verified, each rendition with what was read of it. */
-interface VerifiedSource {
-  readonly folder: PublicationFolder;
-  readonly verification: PartsVerification;
-  readonly verdict: PublicationVerdict;
-  readonly read: readonly (readonly [Rendition, ReadRendition])[];
-}
+type VerifiedSource = PublicationVerdict & { readonly verification: PartsVerification };
 
 /**
  * Verifies a signed source as `verifyPublication` does. Parts that were read are not read again; others that its playlists list
  * are. A part that cannot be verified is not as it was signed.
  */
-export async function verifySource(source: VerifiedSource, signal: AbortSignal): Promise<SourceVerdict> {
-  const { folder, verification, verdict } = source;
-  const isPresented = verdict.manifests.some(({ store }) => readPresentation(store) !== null);
+export async function verifySource(
+  folder: PublicationFolder,
+  source: VerifiedSource,
+  signal: AbortSignal,
+): Promise<SourceVerdict> {
+  const { verification } = source;
+  const isPresented = source.manifests.some(({ store }) => readPresentation(store) !== null);
   try {
     const publication = await readListedPublication(folder, null, signal);
     const readings: RenditionReading[] = [];
@@ -76,7 +75,7 @@ export async function verifySource(source: VerifiedSource, signal: AbortSignal):
         : []),
     ];
     // The verdict on the parts tells of files.
-    const told = [...(isAsSigned ? ofFolder : ofPlaylists), ...(verdict.findings.length > 0 ? [] : ofFiles)];
+    const told = [...(isAsSigned ? ofFolder : ofPlaylists), ...(source.findings.length > 0 ? [] : ofFiles)];
     const change = presentation.state === 'changed' ? describeChange(presentation) : null;
     const [first] = told;
     if (first === undefined) return { change, otherwise: null };
@@ -93,16 +92,16 @@ export async function verifySource(source: VerifiedSource, signal: AbortSignal):
 }
 
 /** Returns what was read of a rendition, in the order in which playlists list its fragments. Reads those that were not. */
-async function readingOf({ init, present }: ListedRendition, { verification, read }: VerifiedSource) {
-  const known = read.find(([rendition]) => partKey(rendition.init) === partKey(init));
+async function readingOf({ init, present }: ListedRendition, { verification, renditions }: VerifiedSource) {
+  const known = renditions.find(({ listed }) => partKey(listed.init) === partKey(init));
   if (known === undefined) return await verification.add(present);
-  const [{ fragments }, before] = known;
-  const readOf = new Map(fragments.map((part, index) => [partKey(part), before.fragments[index] ?? UNREAD]));
+  const { listed, read } = known;
+  const readOf = new Map(listed.present.fragments.map((part, index) => [partKey(part), read.fragments[index]]));
   const unread = present.fragments.filter((part) => !readOf.has(partKey(part)));
-  const further = unread.length === 0 ? null : await verification.add({ init, fragments: unread });
-  if (before.binding === null) return before;
-  for (const [index, part] of unread.entries()) readOf.set(partKey(part), further?.fragments[index] ?? UNREAD);
-  return { ...before, fragments: present.fragments.map((part) => readOf.get(partKey(part)) ?? UNREAD) };
+  const further = unread.length === 0 ? [] : (await verification.add({ init, fragments: unread })).fragments;
+  for (const [index, part] of unread.entries()) readOf.set(partKey(part), further[index]);
+  if (read.binding === null) return read;
+  return { ...read, fragments: present.fragments.map((part) => readOf.get(partKey(part)) ?? UNREAD) };
 }
 
 const UNREAD: ReadFragment = { found: null, times: null };

@@ -48,7 +48,7 @@ async function readFolder(input: Buffer): Promise<void> {
   const folder = folderOf(foldersFrom(input));
   await mayRefuse(async () => {
     const publication = await readPublication(folder, PATTERNS, signal);
-    declaredKinds(folder, publication.playlists);
+    declaredKinds(publication.playlists);
     await rewritePlaylists(publication, folder, signedParts(publication), signal);
   });
   await mayRefuse(() => findPublication(folder, NO_PATTERNS, signal));

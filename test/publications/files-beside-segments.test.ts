@@ -21,7 +21,7 @@ test('a publication that is signed as it is takes the fragments along that some 
     ...empty('start.mp4', 'sound-1.m4s', 'sound-2.m4s', 'sound-3.m4s', 'sound-9.m4s'),
   });
   const found = await findPublication(folder, NO_PATTERNS, never);
-  const paths = pathsInPlaylists(folder, found?.playlists ?? []);
+  const paths = pathsInPlaylists(found?.playlists ?? []);
   const { renditions, warnings } = await readMatchedPublication(folder, paths, never);
   // Names do not tell whose they are: the template does.
   assert.deepEqual(

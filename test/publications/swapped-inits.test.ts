@@ -18,7 +18,7 @@ const film = makeFilm(home);
 async function check(files: Files, playlist: string): Promise<void> {
   const folder = folderOf(files);
   const publication = await readPublication(folder, { playlist, init: '*init*', frag: '*.m4s' }, signal);
-  refuseSwappedInits(folder, publication, await readInits(folder, publication.renditions, signal));
+  refuseSwappedInits(publication, await readInits(folder, publication.renditions, signal));
 }
 
 describe('an init segment', () => {
@@ -84,6 +84,6 @@ describe('the kind of an init segment is what the playlist says', () => {
   async function kindIn(files: Files, playlist: string): Promise<string | undefined> {
     const folder = folderOf(files);
     const { playlists } = await readPublication(folder, { playlist, init: 'init.mp4', frag: '*.m4s' }, signal);
-    return declaredKinds(folder, playlists).get('init.mp4')?.[0]?.kind;
+    return declaredKinds(playlists).get('init.mp4')?.[0]?.kind;
   }
 });

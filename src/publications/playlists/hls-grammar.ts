@@ -26,51 +26,25 @@ function isAnyText(value: Tag['value']): boolean {
   return value instanceof RegExp && value.test('');
 }
 
-type Found = Omit<PlaylistFinding, 'playlist' | 'line'>;
+type FoundInLine = Omit<PlaylistFinding, 'playlist' | 'line'>;
 
 /**
- * Finds the lines of an HLS playlist that are not in the strict grammar of RFC 8216bis, or that players read differently,
- * and names outside the table, as the playlist is read.
+ * Finds what of the next line of an HLS playlist is not in the strict grammar of RFC 8216bis, what players read differently, and names
+ * outside the table. `ended` is the line as it stands in the file, `read` what was read of it.
  */
-export class HlsGrammar {
-  readonly findings: PlaylistFinding[] = [];
-  readonly #playlist: string;
-  readonly #order = new LineOrder();
-  #line = 0;
-
-  constructor(playlist: string) {
-    this.#playlist = playlist;
-  }
-
-  /** Takes the next line: as it stands in the file, and what was read of it. */
-  read(ended: string, read: HlsLine | null): void {
-    this.#line += 1;
-    const written = ended.endsWith('\r') ? ended.slice(0, -1) : ended;
-    if (written === '') return;
-    this.#ambiguous(problemsOfText(written));
-    if (read !== null && mayBeCut(read, written))
-      this.#ambiguous([`it has more than ${MAX_LINE_BYTES} bytes, and some players cut it`]);
-    if (read !== null && isTag(read)) {
-      this.#ambiguous(this.#order.afterTag(read));
-      for (const found of findingsOfTag(read)) this.#found(found);
-    } else if (/^\s*#\s*EXT/i.test(written)) this.#ambiguous(['it is nearly a tag']);
-    else if (read !== null) {
-      this.#ambiguous(this.#order.afterAddress());
-      this.#ambiguous(problemsOfAddress(read.text));
-    }
-  }
-
-  /** Takes the end of the file. */
-  finish(): void {
-    this.#ambiguous(this.#order.atEnd());
-  }
-
-  #ambiguous(problems: Iterable<string>): void {
-    for (const problem of problems) this.#found(ambiguous(problem));
-  }
-
-  #found(found: Found): void {
-    this.findings.push({ playlist: this.#playlist, line: this.#line, ...found });
+export function* findingsOfLine(ended: string, read: HlsLine | null, order: LineOrder): Generator<FoundInLine> {
+  const written = ended.endsWith('\r') ? ended.slice(0, -1) : ended;
+  if (written === '') return;
+  yield* asAmbiguous(problemsOfText(written));
+  if (read !== null && mayBeCut(read, written))
+    yield ambiguous(`it has more than ${MAX_LINE_BYTES} bytes, and some players cut it`);
+  if (read !== null && isTag(read)) {
+    yield* asAmbiguous(order.afterTag(read));
+    yield* findingsOfTag(read);
+  } else if (/^\s*#\s*EXT/i.test(written)) yield ambiguous('it is nearly a tag');
+  else if (read !== null) {
+    yield* asAmbiguous(order.afterAddress());
+    yield* asAmbiguous(problemsOfAddress(read.text));
   }
 }
 
@@ -120,7 +94,7 @@ function* problemsOfAddress(address: string): Generator<string> {
 const VARIABLE = /\{\$\w+\}/g;
 
 /** Follows the order of the lines: the tags that stand above addresses, and what stands in the file once. */
-class LineOrder {
+export class LineOrder {
   /** The tags since the last address that are about the next one. */
   readonly #pending = new Set<string>();
   readonly #kinds = new Set<Tag['in']>();
@@ -176,11 +150,12 @@ class LineOrder {
     this.#hasDate = false;
   }
 
-  *atEnd(): Generator<string> {
-    for (const name of this.#pending) yield `#${name} without an address`;
+  *atEnd(): Generator<FoundInLine> {
+    for (const name of this.#pending) yield ambiguous(`#${name} without an address`);
     for (const named of this.#named) {
       const ofOtherKind = named.replace(/^[A-Z]+/, (kind) => (kind === 'AUDIO' ? 'VIDEO' : 'AUDIO'));
-      if (this.#groups.has(ofOtherKind)) yield `${ofOtherKind} is a group too, which some players take for ${named}`;
+      if (this.#groups.has(ofOtherKind))
+        yield ambiguous(`${ofOtherKind} is a group too, which some players take for ${named}`);
     }
   }
 }
@@ -219,7 +194,7 @@ const ONCE: ReadonlySet<string> = new Set([
   'EXT-X-INDEPENDENT-SEGMENTS',
 ]);
 
-function* findingsOfTag(tag: TagLine): Generator<Found> {
+function* findingsOfTag(tag: TagLine): Generator<FoundInLine> {
   const { name, value } = tag;
   const known = TAGS.get(name);
   if (known === undefined) yield findingOfUnknownTag(tag);
@@ -234,11 +209,15 @@ function* findingsOfTag(tag: TagLine): Generator<Found> {
   }
 }
 
-function ambiguous(problem: string): Found {
+function* asAmbiguous(problems: Iterable<string>): Generator<FoundInLine> {
+  for (const problem of problems) yield ambiguous(problem);
+}
+
+function ambiguous(problem: string): FoundInLine {
   return { kind: 'ambiguous', problem };
 }
 
-function findingOfUnknownTag({ name, value }: TagLine): Found {
+function findingOfUnknownTag({ name, value }: TagLine): FoundInLine {
   if (UPDATE_TAGS.has(name)) return ambiguous(`#${name} has some players leave out segments`);
   const known = KNOWN_BY_BEGINNING.find((each) => name.startsWith(each));
   if (known !== undefined) return ambiguous(`#${name} begins like #${known}, which some players take it for`);
@@ -249,7 +228,7 @@ function* findingsOfAttributes(
   { name, attributes, isList }: TagLine,
   grammar: ReadonlyMap<string, RegExp>,
   required: readonly string[],
-): Generator<Found> {
+): Generator<FoundInLine> {
   if (!isList) {
     yield ambiguous(`the attributes of #${name} are not well-formed, or one stands there twice`);
     return;
@@ -275,7 +254,7 @@ function* findingsOfAttributes(
   if (needsUri !== undefined && needsUri !== (uri !== undefined)) {
     yield ambiguous(`#${name} of TYPE=${type} ${needsUri ? 'without' : 'with a'} URI`);
   }
-  if (uri !== undefined && LEADS_TO_MEDIA.has(name)) yield* [...problemsOfAddress(uri.slice(1, -1))].map(ambiguous);
+  if (uri !== undefined && LEADS_TO_MEDIA.has(name)) yield* asAmbiguous(problemsOfAddress(uri.slice(1, -1)));
   if (name === 'EXT-X-CONTENT-STEERING') {
     yield { kind: 'unsigned', problem: '#EXT-X-CONTENT-STEERING has a server choose what plays' };
   }

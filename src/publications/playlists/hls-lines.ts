@@ -1,5 +1,6 @@
 import { AppError } from '#errors/app-error.ts';
 import { TAGS } from './hls-tags.ts';
+import { refuseLarger } from './limits.ts';
 
 /** A line of an HLS playlist that is a tag or an address. Lines count from one. */
 export interface HlsLine {
@@ -51,45 +52,34 @@ const REFERENCE = /\{\$([\w-]+)\}/g;
 const MAX_EXPANDED_LENGTH = 16 * 1024 * 1024;
 
 /**
- * Writes out the variables that a playlist defines itself (EXT-X-DEFINE with NAME and VALUE, RFC 8216bis §4.3). A
- * variable that comes from another playlist, or with the player's request, has no known value here: an address made of one
+ * Returns a function that writes out the variables that a playlist defines itself (EXT-X-DEFINE with NAME and VALUE, RFC 8216bis
+ * §4.3): it returns a line as it is meant behind the lines that were written out before; null where it is nothing then. A variable that comes from another playlist, or with the player's request, has no known value here: an address made of one
  * is refused.
  */
-export class HlsVariables {
-  readonly #playlist: string;
-  readonly #values = new Map<string, string>();
-  #length = 0;
-
-  constructor(playlist: string) {
-    this.#playlist = playlist;
-  }
-
-  /** Returns a line as it is meant behind the lines that were written out before; null where it is nothing then. */
-  writeOut(read: HlsLine): HlsLine | null {
+export function variablesOf(playlist: string): (read: HlsLine) => HlsLine | null {
+  const values = new Map<string, string>();
+  let count = 0;
+  const expand = (text: string): string =>
+    text.replace(REFERENCE, (reference, name: string) => {
+      const value = values.get(name) ?? reference;
+      count += value.length;
+      refuseLarger(playlist, 'characters in variables, written out', count, MAX_EXPANDED_LENGTH);
+      return value;
+    });
+  return (read) => {
     const name = read.name === 'EXT-X-DEFINE' ? attributeOf(read, 'NAME') : undefined;
-    const written = read.text.includes('{$') ? readHlsLine(this.#expand(read.text), read.line) : read;
-    if (name !== undefined) this.#values.set(name, attributeOf(read, 'VALUE') ?? '');
+    const written = read.text.includes('{$') ? readHlsLine(expand(read.text), read.line) : read;
+    if (name !== undefined) values.set(name, attributeOf(read, 'VALUE') ?? '');
     if (written === null) return null;
     const address = written.name === null ? written.text : (attributeOf(written, 'URI') ?? '');
     if (address.search(REFERENCE) === -1) return written;
     throw new AppError('PLAYLIST_UNSUPPORTED', {
-      playlist: this.#playlist,
+      playlist,
       line: read.line,
       feature: 'An address made of variables that the playlist does not define itself (EXT-X-DEFINE)',
       remedy: 'Write the address out.',
     });
-  }
-
-  #expand(text: string): string {
-    return text.replace(REFERENCE, (reference, name: string) => {
-      const value = this.#values.get(name) ?? reference;
-      this.#length += value.length;
-      if (this.#length <= MAX_EXPANDED_LENGTH) return value;
-      const what = 'characters in variables, written out';
-      const [count, limit] = [this.#length, MAX_EXPANDED_LENGTH];
-      throw new AppError('PLAYLIST_TOO_LARGE', { playlist: this.#playlist, what, count, limit });
-    });
-  }
+  };
 }
 
 /** An attribute of an HLS tag and where its value stands in the line, quotes included. */

@@ -1,17 +1,19 @@
 import { AppError } from '#errors/app-error.ts';
 import type { PlaylistPosition } from '#errors/entry.ts';
-import type { ByteRange } from '../media-part.ts';
+import type { ByteRange, MediaPart } from '../media-part.ts';
 import type { FolderIndex } from './folder-index.ts';
-import { HlsGrammar } from './hls-grammar.ts';
-import { attributeOf, type HlsLine, HlsVariables, readHlsLine } from './hls-lines.ts';
+import { findingsOfLine, LineOrder } from './hls-grammar.ts';
+import { attributeOf, type HlsLine, readHlsLine, variablesOf } from './hls-lines.ts';
 import type {
   HlsMap,
   HlsMedia,
   HlsPlaylist,
+  HlsReference,
   HlsSegment,
   PlaylistDocument,
   PlaylistReference,
 } from './playlist-document.ts';
+import type { PlaylistFinding } from './playlist-finding.ts';
 
 /** Tags by which a playlist shows what it is; the first of them decides. */
 const DECIDING_TAG = /^(?:EXTINF|EXT-X-(?:TARGETDURATION|MEDIA|SESSION-DATA|SESSION-KEY|[A-Z-]*STREAM-INF))$/;
@@ -23,18 +25,20 @@ const REFERRING_TAG = /^EXT-X-(?:MEDIA|I-FRAME-STREAM-INF|IMAGE-STREAM-INF)$/;
  * Reads an HLS playlist, each line once: what it lists, as lenient players read it, and what strict ones read differently. Lines
  * end with a line feed (RFC 8216 §4.1). Throws an AppError that names the line where it is malformed.
  */
-export function parseHlsPlaylist(path: string, text: string): HlsPlaylist {
-  const grammar = new HlsGrammar(path);
-  const variables = new HlsVariables(path);
+export function parseHlsPlaylist(path: string, text: string, index: FolderIndex): HlsPlaylist {
+  const findings: PlaylistFinding[] = [];
+  const order = new LineOrder();
+  const writeOut = variablesOf(path);
   const lines: HlsLine[] = [];
-  for (const [index, written] of text.split('\n').entries()) {
-    const read = readHlsLine(written.trim(), index + 1);
-    grammar.read(written, read);
-    const meant = read === null ? null : variables.writeOut(read);
+  const all = text.split('\n');
+  for (const [at, written] of all.entries()) {
+    const read = readHlsLine(written.trim(), at + 1);
+    for (const found of findingsOfLine(written, read, order)) findings.push({ playlist: path, line: at + 1, ...found });
+    const meant = read === null ? null : writeOut(read);
     if (meant !== null) lines.push(meant);
   }
-  grammar.finish();
-  const document = { path, text, lines, findings: grammar.findings };
+  for (const found of order.atEnd()) findings.push({ playlist: path, line: all.length, ...found });
+  const document = { path, text, index, base: index.baseOf(path), lines, findings };
   if (!isMultivariant(lines)) {
     const iFramesOnly = lines.some(({ name }) => name === 'EXT-X-I-FRAMES-ONLY');
     return { kind: 'hls-media', ...document, iFramesOnly, ...readSegments(path, lines) };
@@ -86,7 +90,7 @@ function readSegments(path: string, lines: readonly HlsLine[]): Pick<HlsMedia, '
   const gaps: HlsSegment[] = [];
   let map: HlsMap | null = null;
   let tags = noTags();
-  let discontinuities = 0;
+  let section = 0;
   let startSeconds = 0;
   let gapSeconds = 0;
   let key: string | null = null;
@@ -94,18 +98,18 @@ function readSegments(path: string, lines: readonly HlsLine[]): Pick<HlsMedia, '
   for (const each of lines) {
     const { name, text, value, line } = each;
     if (name === null) {
-      const about = { uri: text, line, map, discontinuities, startSeconds, gapSeconds, key, position: segments.length };
+      const about = { uri: text, line, map, section, startSeconds, gapSeconds, key, position: segments.length };
       before = readSegment(path, about, tags, before);
       (tags.isGap ? gaps : segments).push(before);
       startSeconds += tags.isGap ? 0 : before.durationSeconds;
       gapSeconds = tags.isGap ? gapSeconds + before.durationSeconds : 0;
       tags = noTags();
     } else if (name === 'EXT-X-GAP') tags.isGap = true;
-    else if (name === 'EXT-X-DISCONTINUITY') discontinuities += value === null ? 1 : 0;
+    else if (name === 'EXT-X-DISCONTINUITY') section += value === null ? 1 : 0;
     else if (value === null) continue;
     else if (name === 'EXT-X-KEY') key = attributeOf(each, 'METHOD') === 'NONE' ? null : value;
     else if (name === 'EXT-X-MAP') map = readMap(path, each);
-    else if (name === 'EXT-X-DISCONTINUITY-SEQUENCE') discontinuities = Number(value);
+    else if (name === 'EXT-X-DISCONTINUITY-SEQUENCE') section = Number(value);
     else if (name === 'EXT-X-PROGRAM-DATE-TIME') tags.dateSeconds = dateSecondsIn(value);
     else if (name === 'EXT-X-BYTERANGE') Object.assign(tags, { range: value.trim(), rangeLine: line });
     else if (name === 'EXTINF') {
@@ -162,21 +166,18 @@ function readRange(value: string | null, follows: number | null, position: Playl
   throw new AppError('PLAYLIST_MALFORMED', { ...position, problem: 'a byte range without a length or a start' });
 }
 
-/** Returns a function that locates what lines of a playlist name. */
-export function locatorIn(
-  { path: playlist }: Pick<HlsPlaylist, 'path'>,
-  index: FolderIndex,
-): (reference: Pick<PlaylistReference, 'uri' | 'line'>) => string {
-  const base = index.baseOf(playlist);
-  return ({ uri, line }) => index.locate(base, uri, { playlist, line });
+/** Returns the path of the file that a line names. Throws what `FolderIndex.locate` throws. */
+export function locate({ index, base, path: playlist }: HlsPlaylist, { uri, line }: HlsReference): string {
+  return index.locate(base, uri, { playlist, line });
+}
+
+/** Returns the part of a file that a segment or a map is. */
+export function partOf(playlist: HlsPlaylist, reference: HlsSegment | HlsMap): MediaPart {
+  return playlist.index.partAt(locate(playlist, reference), reference.range);
 }
 
 /** Returns the playlists that a multivariant one names, in the order in which it names them, with their paths. */
-export function referencesOf(
-  playlist: PlaylistDocument,
-  index: FolderIndex,
-): (PlaylistReference & { readonly path: string })[] {
+export function referencesOf(playlist: PlaylistDocument): (PlaylistReference & { readonly path: string })[] {
   if (playlist.kind !== 'hls-multivariant') return [];
-  const locate = locatorIn(playlist, index);
-  return playlist.references.map((reference) => ({ ...reference, path: locate(reference) }));
+  return playlist.references.map((reference) => ({ ...reference, path: locate(playlist, reference) }));
 }

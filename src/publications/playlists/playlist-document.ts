@@ -1,4 +1,5 @@
 import type { ByteRange, MediaPart } from '../media-part.ts';
+import type { Base, FolderIndex } from './folder-index.ts';
 import type { HlsLine } from './hls-lines.ts';
 import type { PlaylistFinding } from './playlist-finding.ts';
 import type { SegmentIndex } from './sidx.ts';
@@ -14,11 +15,15 @@ export type HlsPlaylist = HlsMultivariant | HlsMedia;
 interface PlaylistFile {
   readonly path: string;
   readonly text: string;
+  /** The folder that it was read from. */
+  readonly index: FolderIndex;
   /** Lines that are not in the strict grammar, or that players read differently. */
   readonly findings: readonly PlaylistFinding[];
 }
 
 interface HlsFile extends PlaylistFile {
+  /** The base of its addresses. */
+  readonly base: Base;
   /** Its tags and addresses, with variables written out. */
   readonly lines: readonly HlsLine[];
 }
@@ -29,7 +34,7 @@ export interface HlsMultivariant extends HlsFile {
   readonly references: readonly PlaylistReference[];
 }
 
-interface HlsReference {
+export interface HlsReference {
   readonly uri: string;
   readonly line: number;
 }
@@ -63,7 +68,7 @@ export interface HlsSegment extends HlsReference {
   /** Half of the last digit of the stated duration. */
   readonly roundingSeconds: number;
   /** The number of the last discontinuity above it (EXT-X-DISCONTINUITY-SEQUENCE, EXT-X-DISCONTINUITY). */
-  readonly discontinuities: number;
+  readonly section: number;
   /** The durations of the gaps between it and the segment before. */
   readonly gapSeconds: number;
   /** The time of day that it states, in seconds (EXT-X-PROGRAM-DATE-TIME); null where it does not. */
@@ -114,6 +119,8 @@ export interface MpdRepresentation {
     adaptationSet: XmlElement,
     representation: XmlElement,
   ];
+  /** The base of references in the elements around it. */
+  readonly outerBase: Base;
   readonly addressing: 'template' | 'list' | 'base' | 'none';
   /** Undefined where the MPD does not say how long the period is. */
   readonly periodSeconds: number | undefined;

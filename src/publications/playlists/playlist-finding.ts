@@ -13,6 +13,11 @@ export interface PlaylistFinding extends PlaylistPosition {
   readonly isOfFolder?: boolean;
 }
 
+/** Returns a finding about a line, or about a playlist as a whole, that players may read differently. */
+export function ambiguous(playlist: string, problem: string, line = 1) {
+  return { playlist, line, kind: 'ambiguous', problem } as const;
+}
+
 /** A character at which some players end a line, or that some take for white space. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
 export const ODD_CHARACTER = /[\u0000-\u001f\u007f\u0085\u00a0\u1680\u2000-\u200f\u2028-\u202f\u205f\u3000\ufeff]/;

@@ -44,7 +44,7 @@ export async function readPlaylists(
     known.set(path, reading);
     const document = await reading;
     documents.push(document);
-    for (const { path: named } of referencesOf(document, index)) {
+    for (const { path: named } of referencesOf(document)) {
       // If missing files are kept, what a missing playlist names is not known.
       if (index.has(named) || index.isUnlisted) found.add(named);
     }
@@ -65,7 +65,7 @@ export async function parsePlaylist(
 ): Promise<PlaylistDocument> {
   index.noteEntry(path);
   if (isXml(text)) return await readMpd(folder, index, path, text, signal);
-  if (isPlaylist(text)) return parseHlsPlaylist(path, text);
+  if (isPlaylist(text)) return parseHlsPlaylist(path, text, index);
   const problem = 'it is neither HLS (#EXTM3U) nor an MPD';
   throw new AppError('PLAYLIST_MALFORMED', { playlist: path, line: 1, problem });
 }
@@ -213,7 +213,7 @@ async function readMpd(
         const times = { periodSeconds: durationSeconds, countedSeconds };
         const task = { lineage, elements, values, position, folder, index, base, ...times };
         const addressed = await addressSegments(task, scheme, signal);
-        representations.push(describeRepresentation(task, addressed, each));
+        representations.push({ outerBase: setBase, ...describeRepresentation(task, addressed, each) });
         segmentCount += addressed.segments.length;
         refuseBeyond('representations in one MPD', representations.length, MAX_REPRESENTATIONS);
         refuseBeyond('fragments named in playlists', segmentCount, MAX_LISTED_FRAGMENTS);
@@ -221,14 +221,14 @@ async function readMpd(
     }
   }
   const findings = checkMpdGrammar({ path, text, root, lineIndex });
-  return { kind: 'mpd', path, text, findings, lineIndex, root, periods, representations };
+  return { kind: 'mpd', path, text, index, findings, lineIndex, root, periods, representations };
 }
 
 function describeRepresentation(
   { lineage, elements, values, position, periodSeconds }: AddressingTask,
   addressed: AddressedSegments,
   { roundingSeconds }: MpdPeriod,
-): MpdRepresentation {
+): Omit<MpdRepresentation, 'outerBase'> {
   const timescale = Number(values.inherited(elements, 'timescale') ?? 1n);
   const startSeconds = Number(values.inherited(elements, 'presentationTimeOffset') ?? 0n) / timescale;
   const endSeconds = periodSeconds === undefined ? null : startSeconds + periodSeconds + roundingSeconds;

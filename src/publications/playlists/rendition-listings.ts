@@ -1,11 +1,17 @@
-import type { SourceFolder } from '#bytes/source-folder.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
 import { codecNamed } from '../verification/codecs.ts';
-import { FolderIndex } from './folder-index.ts';
-import { attributeOf, type HlsLine } from './hls-lines.ts';
-import { locatorIn, referencesOf } from './hls-playlist.ts';
+import type { FolderIndex } from './folder-index.ts';
+import { attributeOf } from './hls-lines.ts';
+import { partOf, referencesOf } from './hls-playlist.ts';
 import { protectionOf, statedKinds } from './mpd-kinds.ts';
-import type { HlsMedia, MediaWindow, MpdDocument, MpdRepresentation, PlaylistDocument } from './playlist-document.ts';
+import type {
+  HlsMedia,
+  MediaWindow,
+  MpdDocument,
+  MpdRepresentation,
+  PlaylistDocument,
+  PlaylistReference,
+} from './playlist-document.ts';
 
 /** One rendition as one playlist lists it: the fragments that the playlist assigns to an init segment, in playback order. */
 export interface RenditionListing {
@@ -72,33 +78,36 @@ export function initsOfAdjacent(playlists: readonly PlaylistDocument[]): Readonl
  * Returns the listings of all playlists, one per playlist and init segment. I-frame playlists come last, and count for
  * nothing where they name parts of fragments, as they mostly do.
  */
-export function listingsOf(playlists: readonly PlaylistDocument[], index: FolderIndex): RenditionListing[] {
+export function listingsOf(playlists: readonly PlaylistDocument[]): RenditionListing[] {
   const listings = playlists.flatMap((playlist) => {
     if (playlist.kind === 'mpd') return joinByInit(listingsOfMpd(playlist));
-    return playlist.kind === 'hls-media' && !playlist.iFramesOnly ? joinByInit(listingsOfHls(playlist, index)) : [];
+    return playlist.kind === 'hls-media' && !playlist.iFramesOnly ? joinByInit(listingsOfHls(playlist)) : [];
   });
   const named = new Set(listings.flatMap(({ fragments }) => fragments.map(({ part }) => part.path)));
-  const isOfItsOwn = ({ fragments }: RenditionListing): boolean =>
-    !fragments.some(({ part }) => named.has(part.path)) &&
-    areWholeFragments(
-      fragments.map(({ part }) => part),
-      index,
-    );
-  return [...listings, ...iFrameListingsOf(playlists, index).filter(isOfItsOwn)];
+  const keyFrames = playlists.filter(isOfKeyFrames).flatMap((playlist) => {
+    const own = iFrameListingsOf([playlist]);
+    return own.filter(({ fragments }) => {
+      const parts = fragments.map(({ part }) => part);
+      return !parts.some(({ path }) => named.has(path)) && areWholeFragments(parts, playlist.index);
+    });
+  });
+  return [...listings, ...keyFrames];
 }
 
 /** Returns the listings of I-frame playlists, also those that name parts of fragments. */
-export function iFrameListingsOf(playlists: readonly PlaylistDocument[], index: FolderIndex): RenditionListing[] {
-  return playlists.flatMap((playlist) =>
-    playlist.kind === 'hls-media' && playlist.iFramesOnly ? joinByInit(listingsOfHls(playlist, index)) : [],
-  );
+export function iFrameListingsOf(playlists: readonly PlaylistDocument[]): RenditionListing[] {
+  return playlists.filter(isOfKeyFrames).flatMap((playlist) => joinByInit(listingsOfHls(playlist)));
+}
+
+function isOfKeyFrames(playlist: PlaylistDocument): playlist is HlsMedia {
+  return playlist.kind === 'hls-media' && playlist.iFramesOnly;
 }
 
 /** Returns the files of an HLS playlist that are there, and that it has players pass over (EXT-X-GAP). */
-export function gapsOf(playlist: PlaylistDocument, index: FolderIndex): string[] {
+export function gapsOf(playlist: PlaylistDocument): string[] {
   if (playlist.kind !== 'hls-media') return [];
-  const base = index.baseOf(playlist.path);
-  return playlist.gaps.flatMap(({ uri, line }) => index.tryLocate(base, uri, { playlist: playlist.path, line }) ?? []);
+  const { index, base, path, gaps } = playlist;
+  return gaps.flatMap(({ uri, line }) => index.tryLocate(base, uri, { playlist: path, line }) ?? []);
 }
 
 /** Returns the representations of all MPDs among playlists. */
@@ -129,20 +138,14 @@ const UNTIMED = {
 } as const;
 
 /** Returns a listing for each EXT-X-MAP tag, which may change midway. */
-function listingsOfHls(playlist: HlsMedia, index: FolderIndex): RenditionListing[] {
-  const locate = locatorIn(playlist, index);
+function listingsOfHls(playlist: HlsMedia): RenditionListing[] {
   return [...Map.groupBy(playlist.segments, ({ map }) => map)].map(([map, segments]) => ({
     playlist: playlist.path,
-    init: map === null ? null : { part: index.partAt(locate(map), map.range), line: map.line },
-    fragments: segments.map(({ uri, line, range, rangeLine: _, map: __, discontinuities: section, ...times }) => ({
-      part: index.partAt(locate({ uri, line }), range),
-      line,
-      ...times,
-      section,
-      mediaSeconds: null,
-      averageSeconds: null,
-      window: null,
-    })),
+    init: map === null ? null : { part: partOf(playlist, map), line: map.line },
+    fragments: segments.map((segment) => {
+      const { uri: _, range: __, rangeLine: ___, map: ____, ...times } = segment;
+      return { ...UNTIMED, ...times, part: partOf(playlist, segment) };
+    }),
   }));
 }
 
@@ -223,12 +226,17 @@ export interface DeclaredKind {
 
 /** Returns the kinds that playlists declare for their init segments, by `partKey`; no entry where they declare none. */
 export function declaredKinds(
-  folder: SourceFolder,
   playlists: readonly PlaylistDocument[],
 ): Map<string, (DeclaredKind & { readonly init: MediaPart })[]> {
-  const index = new FolderIndex(folder);
-  const ofPlaylists = new Map(playlists.flatMap((playlist) => [...kindsOfVariants(playlist, index)]));
-  const ofHls = listingsOf(playlists, index).flatMap(({ playlist, init }) => {
+  const ofReferences = playlists.flatMap((playlist) =>
+    referencesOf(playlist).flatMap((reference): [string, DeclaredKind][] => {
+      const kind = kindOf(reference);
+      const line = reference.tag?.line ?? 1;
+      return kind === null ? [] : [[reference.path, { kind, playlist: playlist.path, line }]];
+    }),
+  );
+  const ofPlaylists = new Map(ofReferences);
+  const ofHls = listingsOf(playlists).flatMap(({ playlist, init }) => {
     const declared = ofPlaylists.get(playlist);
     return init === null || declared === undefined ? [] : [{ init: init.part, ...declared }];
   });
@@ -239,28 +247,17 @@ export function declaredKinds(
   return Map.groupBy([...ofHls, ...ofMpds], ({ init }) => partKey(init));
 }
 
-/** Returns the kinds that a multivariant playlist declares for its media playlists, by path. */
-function* kindsOfVariants(playlist: PlaylistDocument, index: FolderIndex): Generator<[string, DeclaredKind]> {
-  for (const { tag, path, isVariant } of referencesOf(playlist, index)) {
-    const kind = tag === null ? null : isVariant ? kindOfVariant(tag) : kindOfMedia(tag);
-    if (tag !== null && kind !== null) yield [path, { kind, playlist: playlist.path, line: tag.line }];
-  }
-}
-
-function kindOfMedia(tag: HlsLine): DeclaredKind['kind'] | null {
-  const type = attributeOf(tag, 'TYPE');
-  return type === 'AUDIO' ? 'audio' : type === 'VIDEO' ? 'video' : null;
-}
-
 /**
- * Returns the kind of a variant. It has the pictures itself, unless they are in a group of their own; its codecs
- * include those of its groups.
+ * Returns the kind that a multivariant playlist declares for a media playlist. A variant has the pictures itself, unless they are in a
+ * group of their own; its codecs include those of its groups.
  */
-function kindOfVariant(tag: HlsLine): DeclaredKind['kind'] | null {
+function kindOf({ tag, isVariant }: PlaylistReference): DeclaredKind['kind'] | null {
+  if (tag === null) return null;
+  const type = attributeOf(tag, 'TYPE');
+  if (!isVariant) return type === 'AUDIO' ? 'audio' : type === 'VIDEO' ? 'video' : null;
   if (attributeOf(tag, 'VIDEO') !== undefined) return null;
-  const kinds = attributeOf(tag, 'CODECS')
-    ?.split(',')
-    .map((codec) => codecNamed(codec).kind);
+  const codecs = attributeOf(tag, 'CODECS')?.split(',');
+  const kinds = codecs?.map((codec) => codecNamed(codec).kind);
   if (attributeOf(tag, 'RESOLUTION') !== undefined || kinds?.includes('video')) return 'video';
   return kinds?.includes('audio') ? 'audio' : null;
 }

@@ -30,58 +30,52 @@ export async function readSegmentIndex(
   range: ByteRange,
   signal: AbortSignal,
 ): Promise<SegmentIndex> {
-  const reader = new IndexReader(source, signal);
-  const { timescale, startTicks } = await reader.walk(range, 0, undefined);
-  return { timescale, startTicks, subsegments: reader.subsegments };
-}
-
-class IndexReader {
-  readonly subsegments: Subsegment[] = [];
-  readonly #source: ByteSource;
-  readonly #signal: AbortSignal;
-  readonly #visited = new Set<number>();
-  #bytesRead = 0;
-
-  constructor(source: ByteSource, signal: AbortSignal) {
-    this.#source = source;
-    this.#signal = signal;
-  }
+  const subsegments: Subsegment[] = [];
+  const visited = new Set<number>();
+  let bytesRead = 0;
 
   /** Reads an index and those below it, and adds their subsegments. */
-  async walk({ offset, length }: ByteRange, depth: number, timescale: number | undefined): Promise<ParsedSidx> {
+  const walk = async ({ offset, length }: ByteRange, depth: number, timescale?: number): Promise<ParsedSidx> => {
     const refuse = (problem: string): never => {
-      throw new AppError('SEGMENT_INDEX_MALFORMED', { file: this.#source.name, offset, problem });
+      throw new AppError('SEGMENT_INDEX_MALFORMED', { file: source.name, offset, problem });
     };
     if (depth > MAX_SIDX_DEPTH) refuse(`it nests more than ${MAX_SIDX_DEPTH} deep`);
-    if (this.#visited.has(offset)) refuse('it is referred to more than once');
-    this.#visited.add(offset);
-    if (this.#visited.size > MAX_SIDX_BOXES) refuse(`it is one of more than ${MAX_SIDX_BOXES}`);
-    const sidx = (await this.#readBox(offset, length, refuse)) ?? refuse('it is cut short or no sidx box');
+    if (visited.has(offset)) refuse('it is referred to more than once');
+    visited.add(offset);
+    if (visited.size > MAX_SIDX_BOXES) refuse(`it is one of more than ${MAX_SIDX_BOXES}`);
+    const sidx = (await readSidx(offset, length, refuse)) ?? refuse('it is cut short or no sidx box');
     if (timescale !== undefined && sidx.timescale !== timescale)
       refuse('it has another timescale than what refers to it');
     let start = offset + sidx.sizeBytes + sidx.firstOffset;
     for (const { isIndex, sizeBytes, durationTicks } of sidx.references) {
       const end = start + sizeBytes;
-      if (end > this.#source.sizeBytes) refuse(`it refers to byte ${end} of a file of ${this.#source.sizeBytes} bytes`);
-      if (isIndex) await this.walk({ offset: start, length: sizeBytes }, depth + 1, sidx.timescale);
-      else this.subsegments.push({ offset: start, length: sizeBytes, durationTicks });
-      if (this.subsegments.length > MAX_LISTED_FRAGMENTS) refuse(`it has more than ${MAX_LISTED_FRAGMENTS} references`);
+      if (end > source.sizeBytes) refuse(`it refers to byte ${end} of a file of ${source.sizeBytes} bytes`);
+      if (isIndex) await walk({ offset: start, length: sizeBytes }, depth + 1, sidx.timescale);
+      else subsegments.push({ offset: start, length: sizeBytes, durationTicks });
+      if (subsegments.length > MAX_LISTED_FRAGMENTS) refuse(`it has more than ${MAX_LISTED_FRAGMENTS} references`);
       start = end;
     }
     return sidx;
-  }
+  };
 
   /** Reads the box alone: what refers to it may count the media behind it too. */
-  async #readBox(offset: number, length: number, refuse: (problem: string) => never): Promise<ParsedSidx | undefined> {
-    if (length < BOX_HEADER_SIZE_BYTES || offset + length > this.#source.sizeBytes) refuse('its size cannot be right');
-    const head = await readRange(this.#source, offset, Math.min(length, FIRST_READ_BYTES), this.#signal);
+  const readSidx = async (
+    offset: number,
+    length: number,
+    refuse: (problem: string) => never,
+  ): Promise<ParsedSidx | undefined> => {
+    if (length < BOX_HEADER_SIZE_BYTES || offset + length > source.sizeBytes) refuse('its size cannot be right');
+    const head = await readRange(source, offset, Math.min(length, FIRST_READ_BYTES), signal);
     const sizeBytes = head.readUInt32BE(0);
     if (sizeBytes > length) return undefined;
-    this.#bytesRead += sizeBytes;
-    if (this.#bytesRead > MAX_SIDX_BYTES) refuse(`it and those before it have more than ${MAX_SIDX_BYTES} bytes`);
+    bytesRead += sizeBytes;
+    if (bytesRead > MAX_SIDX_BYTES) refuse(`it and those before it have more than ${MAX_SIDX_BYTES} bytes`);
     if (sizeBytes <= head.length) return parseSidx(head.subarray(0, sizeBytes));
-    return parseSidx(await readRange(this.#source, offset, sizeBytes, this.#signal));
-  }
+    return parseSidx(await readRange(source, offset, sizeBytes, signal));
+  };
+
+  const { timescale, startTicks } = await walk(range, 0);
+  return { timescale, startTicks, subsegments };
 }
 
 /** Top-level boxes that are passed while looking for one of another type. */

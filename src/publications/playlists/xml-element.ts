@@ -2,7 +2,7 @@ import { XMLParser, XMLValidator } from 'fast-xml-parser';
 import { partitionPoint } from '#bytes/partition-point.ts';
 import { AppError } from '#errors/app-error.ts';
 import { DOCUMENT_TYPE, decodeEntities, makeXmlParser, type XmlNode } from '#formats/xml.ts';
-import { MAX_MPD_DEPTH, MAX_MPD_TAGS } from './limits.ts';
+import { MAX_MPD_DEPTH, MAX_MPD_TAGS, refuseLarger } from './limits.ts';
 
 /** An element of an XML document and where it stands in the text. Names are without their namespace prefix. */
 export interface XmlElement {
@@ -30,11 +30,7 @@ export function parseXml(path: string, text: string): XmlElement {
   const doctype = text.search(DOCUMENT_TYPE);
   if (doctype !== -1)
     throw malformed(path, new LineIndex(text).lineAt(doctype), 'document type declarations are not accepted');
-  const tagCount = countTags(text);
-  if (tagCount > MAX_MPD_TAGS) {
-    const details = { playlist: path, what: 'XML tags', count: tagCount, limit: MAX_MPD_TAGS };
-    throw new AppError('PLAYLIST_TOO_LARGE', details);
-  }
+  refuseLarger(path, 'XML tags', countTags(text), MAX_MPD_TAGS);
   const verdict = XMLValidator.validate(text.replace(/^\uFEFF/, ''));
   if (verdict !== true) throw malformed(path, verdict.err.line, 'it is not well-formed XML');
   const root = rootOf(path, text);

@@ -1,6 +1,6 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
-import { AppError } from '#errors/app-error.ts';
+import { AppError, unlessRefused } from '#errors/app-error.ts';
 import { FolderIndex } from '../playlists/folder-index.ts';
 import { filesNamedBy } from '../playlists/other-files.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
@@ -52,7 +52,7 @@ export async function hashNamedFiles(
   const hashed: HashedPlaylist[] = [];
   for (const playlist of playlists) {
     const { path, sizeBytes, digest } = playlist;
-    const named = (await unlessMalformed(namedFiles(folder, index, playlist, signal))) ?? [];
+    const named = (await unlessRefused(namedFiles(folder, index, playlist, signal), isMalformed)) ?? [];
     const bound = named.map((each) => [each, bindingOf(each)] as const);
     const stated = bound.filter(([each, part]) => !isFragment(part) && !isPresented(each) && !others.has(each));
     const files = await mapConcurrent(stated, MAX_CONCURRENT_FILES, async ([each, part]) =>
@@ -88,17 +88,7 @@ export function textOf(
   path: string,
   signal: AbortSignal,
 ): Promise<string | null> {
-  return unlessMalformed(readPlaylistText(folder, path, signal));
-}
-
-/** Returns what is read of a playlist; null where it cannot be read as one. */
-async function unlessMalformed<Result>(reading: Promise<Result>): Promise<Result | null> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (isMalformed(error)) return null;
-    throw error;
-  }
+  return unlessRefused(readPlaylistText(folder, path, signal), isMalformed);
 }
 
 /** Returns true for an error of what a playlist says, whatever reads it. */

@@ -91,7 +91,7 @@ export async function verifyPresentation(
     mixed.push(...others.map((playlist) => ({ part: 'playlist', kind: 'added', playlist }) as const));
   }
   const documents = new Map(playlists.map((document) => [document.path, document]));
-  const files = new FileHashes(folder, documents, signal);
+  const files = fileHashes(folder, documents, signal);
   const isWhole = groups.length === 1;
   const verified = areChosen ? [...reachedFrom(entries)] : presented;
   const othersOf = (reached: ReadonlySet<string>): string[] => verified.filter((path) => !reached.has(path));
@@ -112,7 +112,7 @@ export async function verifyPresentation(
     const paths = new Set([...reached, ...claimed]);
     const hashed = await hashNamedFiles(
       await files.playlistsAt([...paths]),
-      { folder, bindingOf: (path) => bindings.get(path) ?? null, hash: (path) => files.hash(path) },
+      { folder, bindingOf: (path) => bindings.get(path) ?? null, hash: files.hash },
       signal,
     );
     const isEntry = new Set(own.map(({ path }) => path));
@@ -234,54 +234,44 @@ function joined(parts: readonly VerifiedPresentation[]): VerifiedPresentation {
 /** A file that was hashed, and the addresses in it where it is text. */
 type ReadFile = HashedFile & Pick<NamingText, 'addresses'>;
 
-/** Hashes files of a folder, each once. */
-class FileHashes {
-  readonly #folder: PublicationFolder;
-  readonly #playlists: ReadonlyMap<string, PlaylistDocument>;
-  readonly #paths: ReadonlySet<string>;
-  readonly #signal: AbortSignal;
-  readonly #hashes = new Map<string, Promise<ReadFile>>();
+/** Returns functions that hash files of a folder, each once. `documents` are the playlists that were read. */
+function fileHashes(folder: PublicationFolder, documents: ReadonlyMap<string, PlaylistDocument>, signal: AbortSignal) {
+  const paths = new Set(folder.files.map(({ path }) => path));
+  const hashes = new Map<string, Promise<ReadFile>>();
 
-  constructor(folder: PublicationFolder, playlists: ReadonlyMap<string, PlaylistDocument>, signal: AbortSignal) {
-    this.#folder = folder;
-    this.#playlists = playlists;
-    this.#paths = new Set(folder.files.map(({ path }) => path));
-    this.#signal = signal;
-  }
+  /** Hashes a file; null where there is none at the path. */
+  const hash = async (path: string): Promise<HashedFile | null> => {
+    if (!paths.has(path)) return null;
+    const known = hashes.get(path) ?? hashOfFile(folder, path, signal);
+    hashes.set(path, known);
+    return await known;
+  };
 
   /** Returns the playlists at the paths that are there: those that were read by the text that is verified. */
-  async playlistsAt(paths: readonly string[]): Promise<PlaylistText[]> {
+  const playlistsAt = async (wanted: readonly string[]): Promise<PlaylistText[]> => {
     const playlists: PlaylistText[] = [];
-    for (const path of paths) {
-      if (!this.#paths.has(path)) continue;
-      const read = this.#playlists.get(path);
-      const text = read?.text ?? (await textOf(this.#folder, path, this.#signal));
+    for (const path of wanted.filter((each) => paths.has(each))) {
+      const read = documents.get(path);
+      const text = read?.text ?? (await textOf(folder, path, signal));
       // The folder gives the bytes of the text again.
-      const file = await this.hash(path);
+      const file = await hash(path);
       if (file !== null) playlists.push({ ...file, text, read });
     }
     return playlists;
-  }
-
-  /** Hashes a file; null where there is none at the path. */
-  async hash(path: string): Promise<HashedFile | null> {
-    if (!this.#paths.has(path)) return null;
-    const known = this.#hashes.get(path) ?? hashOfFile(this.#folder, path, this.#signal);
-    this.#hashes.set(path, known);
-    return await known;
-  }
+  };
 
   /** Returns the texts that name files, among those that were hashed and among fragments. */
-  async namingTexts(hashed: readonly string[], fragments: ReadonlySet<string>): Promise<NamingText[]> {
+  const namingTexts = async (hashed: readonly string[], fragments: ReadonlySet<string>): Promise<NamingText[]> => {
     const ofFiles = await mapConcurrent([...new Set(hashed)], 1, async (path): Promise<NamingText> => {
-      return { path, addresses: (await this.#hashes.get(path))?.addresses ?? [] };
+      return { path, addresses: (await hashes.get(path))?.addresses ?? [] };
     });
     const ofFragments = await mapConcurrent([...fragments], 1, async (path): Promise<NamingText> => {
-      const start = withSource(this.#folder, { path }, this.#signal, (source) => readStart(source, this.#signal));
+      const start = withSource(folder, { path }, signal, (source) => readStart(source, signal));
       return { path, addresses: addressesInFragment(await start) };
     });
     return [...ofFiles, ...ofFragments].filter(({ addresses }) => addresses.length > 0);
-  }
+  };
+  return { hash, playlistsAt, namingTexts };
 }
 
 function hashOfFile(folder: SourceFolder, path: string, signal: AbortSignal): Promise<ReadFile> {

@@ -1,6 +1,6 @@
 import { folderOf } from '#bytes/path-overlap.ts';
 import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
-import { AppError } from '#errors/app-error.ts';
+import { AppError, unlessRefused } from '#errors/app-error.ts';
 import { valueAt } from '#errors/assert.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
@@ -10,7 +10,7 @@ import type { FolderIndex } from '../playlists/folder-index.ts';
 import { MAX_RENDITIONS, MAX_UNLISTED_PLAYLIST_READS, refuseBeyond } from '../playlists/limits.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { readPlaylists, refuseUnsignable } from '../playlists/read-playlists.ts';
-import { iFrameListingsOf, listedParts, listingsOf, type RenditionListing } from '../playlists/rendition-listings.ts';
+import { iFrameListingsOf, listedParts, listingsOf } from '../playlists/rendition-listings.ts';
 import { findTopBox } from '../playlists/sidx.ts';
 import { isPresented } from '../presentation/presentation.ts';
 import type { PublicationFolder } from '../publication-folder.ts';
@@ -42,10 +42,10 @@ export async function addUnlistedFiles(
   // A fragment that is a file of its own cannot belong to an init segment that is part of a larger file.
   const byInit = new Map(renditions.filter(({ init }) => init.range === null).map((each) => [each.init.path, each]));
   refuseBeyond('init segments', renditions.length, MAX_RENDITIONS);
-  const names = new InitsByName([...byInit.keys()]);
+  const initByName = initsByName([...byInit.keys()]);
   const initOf = (fragment: string): string => {
     const init = adjacent.get(fragment);
-    return init !== undefined && byInit.has(init) ? init : names.initOf(fragment);
+    return init !== undefined && byInit.has(init) ? init : initByName(fragment);
   };
   for (const [initPath, paths] of Map.groupBy(fragments, initOf)) {
     const rendition = valueAt(byInit, initPath);
@@ -94,52 +94,45 @@ interface NamedInit {
 }
 
 /**
- * Finds the init segments of fragments that no playlist speaks of: among the init segments of the nearest folder (its
- * own, else the next one up that has any, else all), the one whose name shares the most with the fragment's.
+ * Returns a function that finds the init segments of fragments that no playlist speaks of: among the init segments of the nearest folder
+ * (its own, else the next one up that has any, else all), the one whose name shares the most with the fragment's.
  */
-class InitsByName {
-  readonly #all: readonly NamedInit[];
-  readonly #byFolder: ReadonlyMap<string, readonly NamedInit[]>;
+function initsByName(paths: readonly string[]): (fragment: string) => string {
+  const all = paths.map((path) => ({ path, words: wordsOf(path).filter((word) => !GENERIC_WORDS.has(word)) }));
+  const byFolder = Map.groupBy(all, ({ path }) => folderOf(path));
   /** Results by folder and words: fragments of one rendition differ in their number only. */
-  readonly #found = new Map<string, string>();
+  const known = new Map<string, string>();
 
-  constructor(paths: readonly string[]) {
-    this.#all = paths.map((path) => ({ path, words: wordsOf(path).filter((word) => !GENERIC_WORDS.has(word)) }));
-    this.#byFolder = Map.groupBy(this.#all, ({ path }) => folderOf(path));
-  }
-
-  initOf(fragment: string): string {
-    const words = wordsOf(fragment);
-    // The last number counts the fragments; it says nothing about the rendition.
-    const lastNumber = words.findLastIndex((word) => /^\d+$/.test(word));
-    if (lastNumber !== -1) words.splice(lastNumber, 1);
-    const key = [folderOf(fragment), ...words].join('\0');
-    const init = this.#found.get(key) ?? this.#best(fragment, words);
-    this.#found.set(key, init);
-    return init;
-  }
-
-  #best(fragment: string, words: readonly string[]): string {
-    const candidates = this.#nearest(fragment);
+  const nearest = (fragment: string): readonly NamedInit[] => {
+    for (let folder = folderOf(fragment); ; folder = folderOf(folder)) {
+      const here = byFolder.get(folder);
+      if (here !== undefined) return here;
+      if (folder === '') return all;
+    }
+  };
+  const best = (fragment: string, words: readonly string[]): string => {
+    const candidates = nearest(fragment);
     const [only, second] = candidates;
     if (only !== undefined && second === undefined) return only.path;
     const scored = candidates
       .map((init) => ({ init, score: sharedWords(init.words, words) }))
       .filter(({ score }) => score >= 0);
-    const best = scored.reduce((highest, { score }) => Math.max(highest, score), -1);
-    const [winner, other] = scored.filter(({ score }) => score === best);
+    const highest = scored.reduce((most, { score }) => Math.max(most, score), -1);
+    const [winner, other] = scored.filter(({ score }) => score === highest);
     if (winner !== undefined && other === undefined) return winner.init.path;
     const shown = candidates.slice(0, 10).map(({ path }) => path);
     throw new AppError('FRAGMENT_WITHOUT_INIT', { fragment, candidates: shown });
-  }
-
-  #nearest(fragment: string): readonly NamedInit[] {
-    for (let folder = folderOf(fragment); ; folder = folderOf(folder)) {
-      const here = this.#byFolder.get(folder);
-      if (here !== undefined) return here;
-      if (folder === '') return this.#all;
-    }
-  }
+  };
+  return (fragment) => {
+    const words = wordsOf(fragment);
+    // The last number counts the fragments; it says nothing about the rendition.
+    const lastNumber = words.findLastIndex((word) => /^\d+$/.test(word));
+    if (lastNumber !== -1) words.splice(lastNumber, 1);
+    const key = [folderOf(fragment), ...words].join('\0');
+    const init = known.get(key) ?? best(fragment, words);
+    known.set(key, init);
+    return init;
+  };
 }
 
 /** Counts the words of an init segment that the fragment has too, in order; -1 where it lacks one of them. */
@@ -185,37 +178,26 @@ export async function readUnlistedPlaylists(
   const warnings: Warning[] = [];
   const known = new Map<string, Promise<PlaylistDocument>>();
   let reads = 0;
-  for (const path of paths.filter(isPresented)) {
-    const read = await tryRead(folder, index, path, known, signal);
-    reads += read.documents.length;
-    refuseBeyond('playlists that no pattern matches', reads, MAX_UNLISTED_PLAYLIST_READS);
-    const parts = read.listings.flatMap(listedParts);
+  /** Reads a playlist and those that it names. */
+  const read = async (path: string) => {
+    const documents = await readPlaylists(folder, index, [path], signal, known);
+    refuseUnsignable(documents);
     // I-frame playlists name parts of fragments, which move with these.
-    const frames = iFrameListingsOf(read.documents, index).flatMap(listedParts);
+    const frames = iFrameListingsOf(documents).flatMap(listedParts);
+    return { documents, frames, parts: listingsOf(documents).flatMap(listedParts) };
+  };
+  for (const path of paths.filter(isPresented)) {
+    // No pattern matches it: a malformed one is copied like any other file.
+    const found = await unlessRefused(read(path), () => !signal.aborted);
+    if (found === null) continue;
+    const { documents, frames, parts } = found;
+    reads += documents.length;
+    refuseBeyond('playlists that no pattern matches', reads, MAX_UNLISTED_PLAYLIST_READS);
     if (![...parts, ...frames].some(({ part }) => signedPaths.has(part.path))) continue;
-    for (const document of read.documents) if (unmatched.has(document.path)) playlists.set(document.path, document);
+    for (const document of documents) if (unmatched.has(document.path)) playlists.set(document.path, document);
     const stale = parts.find(({ part }) => rangedPaths.has(part.path) && !signedKeys.has(partKey(part)));
     if (stale === undefined) continue;
     warnings.push(warning('PLAYLIST_BROKEN_BY_SIGNING', { playlist: path, file: stale.part.path }));
   }
   return { playlists: [...playlists.values()], warnings };
-}
-
-async function tryRead(
-  folder: PublicationFolder,
-  index: FolderIndex,
-  path: string,
-  known: Map<string, Promise<PlaylistDocument>>,
-  signal: AbortSignal,
-): Promise<{ documents: PlaylistDocument[]; listings: RenditionListing[] }> {
-  try {
-    const documents = await readPlaylists(folder, index, [path], signal, known);
-    refuseUnsignable(documents);
-    return { documents, listings: listingsOf(documents, index) };
-  } catch (error) {
-    signal.throwIfAborted();
-    // No pattern matches it: a malformed one is copied like any other file.
-    if (error instanceof AppError) return { documents: [], listings: [] };
-    throw error;
-  }
 }

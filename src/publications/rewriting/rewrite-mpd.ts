@@ -3,9 +3,7 @@ import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
 import type { SignedPart, SignedParts } from '../fragments/signed-part.ts';
 import { partKey } from '../media-part.ts';
-import type { FolderIndex } from '../playlists/folder-index.ts';
 import { innermostAttribute } from '../playlists/mpd-timeline.ts';
-import { enterBaseUrl, MpdValues } from '../playlists/mpd-values.ts';
 import type { MpdDocument, MpdRepresentation } from '../playlists/playlist-document.ts';
 import type { SegmentIndex } from '../playlists/sidx.ts';
 import { childOf, childrenOf, type XmlElement } from '../playlists/xml-element.ts';
@@ -35,13 +33,13 @@ const SUBSEGMENT_ATTRIBUTES = {
  * Rewrites an MPD: @bandwidth rises by what signing added, unless files are named by it, and representations that were
  * byte ranges of one file become separate segments. Every other character stays.
  */
-export function rewriteMpd(document: MpdDocument, index: FolderIndex, parts: SignedParts): string {
+export function rewriteMpd(document: MpdDocument, parts: SignedParts): string {
   // Lists of edits, because a call cannot take the hundred thousand arguments that one list may have.
   const edits: (readonly TextEdit[])[] = [];
   const relocated = new Set<XmlElement>();
   for (const representation of document.representations) {
     edits.push(raiseBandwidth(document, representation, parts));
-    const rewrite = rewriteOf(document, representation, index, parts);
+    const rewrite = rewriteOf(document, representation, parts);
     if (rewrite === null) continue;
     relocated.add(representation.lineage[3]);
     edits.push(representation.addressing === 'base' ? editIndexed(rewrite) : editSegmentList(rewrite));
@@ -78,15 +76,15 @@ function namesFilesByBandwidth(lineage: MpdRepresentation['lineage']): boolean {
 function rewriteOf(
   document: MpdDocument,
   representation: MpdRepresentation,
-  index: FolderIndex,
   parts: SignedParts,
 ): RepresentationRewrite | null {
-  const { init, segments, lineage } = representation;
+  const { init, segments, outerBase, playlist, line } = representation;
   if (init === null || !statesRanges(representation)) return null;
   const signedInit = parts.get(partKey(init));
   const fragments = segments.map(({ part }) => parts.get(partKey(part))).filter((part) => part !== undefined);
   if (signedInit === undefined || fragments.length !== segments.length) return null;
-  const base = outerBase(document, lineage, index);
+  // References are relative to it once the representation has no BaseURL of its own.
+  const base = document.index.pathOf(outerBase, outerBase.url.href, { playlist, line });
   return {
     document,
     representation,
@@ -105,18 +103,6 @@ function statesRanges({ addressing, init, segments, lineage }: MpdRepresentation
       childOf(list, 'Initialization')?.attributes.has('range') === true ||
       childrenOf(list, 'SegmentURL').some(({ attributes }) => attributes.has('mediaRange')),
   );
-}
-
-/** Returns the folder path that references are relative to once the representation has no BaseURL of its own. */
-function outerBase(
-  { path, lineIndex }: MpdDocument,
-  lineage: MpdRepresentation['lineage'],
-  index: FolderIndex,
-): string {
-  const values = new MpdValues(path, lineIndex);
-  let base = index.baseOf(path);
-  for (const element of lineage.slice(0, 3)) base = enterBaseUrl(base, element, index, values);
-  return index.pathOf(base, base.url.href, { playlist: path, line: 1 });
 }
 
 /** Replaces SegmentBase and its file by a SegmentTemplate with the timeline that the segment index held. */

@@ -4,9 +4,8 @@ import { outputPositions, readFragmentLayout } from '../fragments/fragment-layou
 import type { SignedPart, SignedParts } from '../fragments/signed-part.ts';
 import { readerOf } from '../fragments/top-boxes.ts';
 import { type ByteRange, partKey } from '../media-part.ts';
-import { FolderIndex } from '../playlists/folder-index.ts';
 import { attributeOf, type HlsLine, removeHlsAttribute, replaceHlsAttribute } from '../playlists/hls-lines.ts';
-import { locatorIn, referencesOf } from '../playlists/hls-playlist.ts';
+import { partOf, referencesOf } from '../playlists/hls-playlist.ts';
 import type { HlsMedia, HlsMultivariant, HlsSegment } from '../playlists/playlist-document.ts';
 import type { Publication } from '../publication.ts';
 import { type AddedRates, addedRates, type GrownSegment, NOTHING_ADDED } from './added-rates.ts';
@@ -23,20 +22,19 @@ export async function rewritePlaylists(
   parts: SignedParts,
   signal: AbortSignal,
 ): Promise<Map<string, string>> {
-  const index = new FolderIndex(folder);
   const moveRange = rangeMover(folder, parts, signal);
   const rewritten = new Map<string, string>();
   const rates = new Map<string, AddedRates>();
   for (const playlist of playlists) {
     if (playlist.kind !== 'hls-media') continue;
-    const segments = await outputSegments(playlist, index, parts, moveRange);
+    const segments = await outputSegments(playlist, parts, moveRange);
     rates.set(playlist.path, addedRates(segments));
-    rewritten.set(playlist.path, rewriteHlsMedia(playlist, segments, index, parts));
+    rewritten.set(playlist.path, rewriteHlsMedia(playlist, segments, parts));
   }
   for (const playlist of playlists) {
-    if (playlist.kind === 'mpd') rewritten.set(playlist.path, rewriteMpd(playlist, index, parts));
+    if (playlist.kind === 'mpd') rewritten.set(playlist.path, rewriteMpd(playlist, parts));
     if (playlist.kind === 'hls-multivariant') {
-      rewritten.set(playlist.path, rewriteHlsMultivariant(playlist, index, rates));
+      rewritten.set(playlist.path, rewriteHlsMultivariant(playlist, rates));
     }
   }
   for (const { path, text } of playlists) if (rewritten.get(path) === text) rewritten.delete(path);
@@ -52,19 +50,13 @@ interface OutputSegment extends GrownSegment {
   readonly moved: SignedPart | MovedRange | undefined;
 }
 
-async function outputSegments(
-  playlist: HlsMedia,
-  index: FolderIndex,
-  parts: SignedParts,
-  moveRange: MoveRange,
-): Promise<OutputSegment[]> {
-  const locate = locatorIn(playlist, index);
+async function outputSegments(playlist: HlsMedia, parts: SignedParts, moveRange: MoveRange): Promise<OutputSegment[]> {
   const found: OutputSegment[] = [];
   for (const segment of playlist.segments) {
-    const { range, durationSeconds } = segment;
-    const path = locate(segment);
-    const part = parts.get(partKey(index.partAt(path, range)));
-    const moved = part ?? (range === null ? undefined : await moveRange(path, index.rangeIn(path, range)));
+    const { durationSeconds } = segment;
+    const part = partOf(playlist, segment);
+    const { path, range } = part;
+    const moved = parts.get(partKey(part)) ?? (range === null ? undefined : await moveRange(path, range));
     found.push({ segment, path, moved, durationSeconds, addedBytes: moved?.addedBytes ?? 0 });
   }
   return found;
@@ -123,17 +115,11 @@ type MoveRange = (path: string, range: ByteRange) => Promise<MovedRange | undefi
  * Rewrites the lines of a media playlist about files that moved: byte ranges that became files, and byte
  * ranges of single frames. Every other line stays as it is. Returns the same text where nothing changes.
  */
-function rewriteHlsMedia(
-  playlist: HlsMedia,
-  segments: readonly OutputSegment[],
-  index: FolderIndex,
-  parts: SignedParts,
-): string {
+function rewriteHlsMedia(playlist: HlsMedia, segments: readonly OutputSegment[], parts: SignedParts): string {
   const editor = new LineEditor(playlist.text);
-  const pathOf = locatorIn(playlist, index);
   for (const map of new Set(playlist.segments.map((segment) => segment.map))) {
     if (map?.range == null) continue;
-    const moved = parts.get(partKey(index.partAt(pathOf(map), map.range)));
+    const moved = parts.get(partKey(partOf(playlist, map)));
     if (moved === undefined) continue;
     editor.edit(map.line, (line) => removeHlsAttribute(line, 'BYTERANGE'));
     if (moved.path === moved.source.path) continue;
@@ -195,13 +181,9 @@ const GROUP_ATTRIBUTES = ['AUDIO', 'VIDEO', 'SUBTITLES'] as const;
  * Raises BANDWIDTH and AVERAGE-BANDWIDTH by what signing added to each variant: to its own playlist, and to the largest
  * member of every group it plays along. `rates` are those of media playlists by path.
  */
-function rewriteHlsMultivariant(
-  playlist: HlsMultivariant,
-  index: FolderIndex,
-  rates: ReadonlyMap<string, AddedRates>,
-): string {
+function rewriteHlsMultivariant(playlist: HlsMultivariant, rates: ReadonlyMap<string, AddedRates>): string {
   const ratesOf = (path: string): AddedRates => rates.get(path) ?? NOTHING_ADDED;
-  const references = referencesOf(playlist, index);
+  const references = referencesOf(playlist);
   const groups = new Map<string, AddedRates>();
   for (const { tag, path } of references) {
     if (tag?.name !== 'EXT-X-MEDIA') continue;

@@ -1,9 +1,11 @@
-import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import type { ByteSource } from '#bytes/byte-source.ts';
+import { digestPlan } from '#bytes/execute-plan.ts';
 import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import type { StagingKey } from '#bytes/staged-name.ts';
-import { AppError } from '#errors/app-error.ts';
+import { AppError, unlessRefused } from '#errors/app-error.ts';
 import type { OutputSink } from '#outputs/output-sink.ts';
 import { isManifestOf } from '#provenance/instance-id.ts';
+import { wholeFile } from '../copy-files.ts';
 import type { Rendition } from '../media-part.ts';
 import { verifyParts } from '../verification/part-findings.ts';
 import { hashOutput } from '../verification/verify-output.ts';
@@ -17,9 +19,6 @@ interface Publishing {
   readonly destination: string;
   readonly key: StagingKey;
 }
-
-/** Bytes that are compared at once. */
-const COMPARED_BYTES = 1024 * 1024;
 
 /**
  * Returns the manifest of a publication that an earlier run of the same input committed, so that it is not replaced by one with
@@ -38,36 +37,22 @@ export async function earlierManifest(
       return file;
     },
   };
-  try {
+  const find = async (): Promise<Buffer | null> => {
     const inits = renditions.slice(0, 1).map(({ init }) => ({ init, fragments: [] }));
     const store = (await verifyParts(committed, inits, signal)).manifests[0]?.store;
     if (store === undefined || !isManifestOf(store, key)) return null;
     await hashOutput(committed, renditions, signal);
     const fragments = renditions.flatMap((rendition) => rendition.fragments.map(({ path }) => path));
     for (const path of new Set([...fragments, ...otherPaths]))
-      if (!(await areSame(staged, committed, path, signal))) return null;
+      if (Buffer.compare(await digestIn(staged, path, signal), await digestIn(committed, path, signal)) !== 0)
+        return null;
     return store;
-  } catch (error) {
-    if (signal.aborted || !(error instanceof AppError)) throw error;
-    return null;
-  }
+  };
+  return await unlessRefused(find(), () => !signal.aborted);
 }
 
-async function areSame(
-  one: Pick<SourceFolder, 'open'>,
-  other: Pick<SourceFolder, 'open'>,
-  path: string,
-  signal: AbortSignal,
-): Promise<boolean> {
-  return await withSource(one, { path }, signal, (a) =>
-    withSource(other, { path }, signal, async (b) => {
-      if (a.sizeBytes !== b.sizeBytes) return false;
-      for (let offset = 0; offset < a.sizeBytes; offset += COMPARED_BYTES) {
-        const length = Math.min(COMPARED_BYTES, a.sizeBytes - offset);
-        if (!(await readRange(a, offset, length, signal)).equals(await readRange(b, offset, length, signal)))
-          return false;
-      }
-      return true;
-    }),
-  );
+async function digestIn(folder: Pick<SourceFolder, 'open'>, path: string, signal: AbortSignal): Promise<Uint8Array> {
+  return await withSource(folder, { path }, signal, async (source) => {
+    return (await digestPlan(wholeFile(source.sizeBytes), source, { signal })).flat;
+  });
 }

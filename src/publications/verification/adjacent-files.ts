@@ -1,5 +1,6 @@
 import { type MediaPart, partKey } from '../media-part.ts';
 import type { AdjacentFile, MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
+import { ambiguous } from '../playlists/playlist-finding.ts';
 import { representationsIn } from '../playlists/rendition-listings.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
 import { type FoundFragment, type PartsVerification, positionIn } from './verify-parts.ts';
@@ -33,7 +34,7 @@ export async function findAdjacentFiles(
       const { playlist, line } = candidate.representation;
       const problem = `some players count more segments, and play "${candidate.path}" too`;
       // A presentation covers text and pictures that are counted so.
-      found.push({ playlist, line, kind: 'ambiguous', problem, isOfFolder: init !== '' });
+      found.push({ ...ambiguous(playlist, problem, line), isOfFolder: init !== '' });
     }
   }
   return found;

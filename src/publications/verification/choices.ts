@@ -1,10 +1,10 @@
 import { type MediaPart, partKey } from '../media-part.ts';
-import type { FolderIndex } from '../playlists/folder-index.ts';
 import { attributeOf, type HlsLine } from '../playlists/hls-lines.ts';
 import { referencesOf } from '../playlists/hls-playlist.ts';
 import { isPlayedByAll, protectionOf, statedKinds } from '../playlists/mpd-kinds.ts';
 import { innermostAttribute } from '../playlists/mpd-timeline.ts';
-import type { MpdDocument, PlaylistDocument } from '../playlists/playlist-document.ts';
+import type { HlsPlaylist, MpdDocument, PlaylistDocument } from '../playlists/playlist-document.ts';
+import { ambiguous } from '../playlists/playlist-finding.ts';
 import { hasInit, type RenditionListing } from '../playlists/rendition-listings.ts';
 import { type Codec, codecNamed, isOf } from './codecs.ts';
 import { type FoundInPlaylist, onceByLine } from './playlist-findings.ts';
@@ -36,43 +36,30 @@ interface PlayedRendition {
 }
 
 /** Returns the choices that playlists offer; a media playlist is one rendition, and offers none. */
-export function choicesOf(
-  playlists: readonly PlaylistDocument[],
-  listings: readonly RenditionListing[],
-  index: FolderIndex,
-): Choice[] {
+export function choicesOf(playlists: readonly PlaylistDocument[], listings: readonly RenditionListing[]): Choice[] {
   const listingsOf = Map.groupBy(listings, ({ playlist }) => playlist);
   const playedOf = (path: string) => playedIn(listingsOf.get(path) ?? []);
   return playlists.flatMap((document): Choice[] => {
-    return document.kind === 'mpd' ? periodsOf(document) : variantsOf(document, index, playedOf);
+    return document.kind === 'mpd' ? periodsOf(document) : variantsOf(document, playedOf);
   });
 }
 
 function playedIn(listings: readonly RenditionListing[]): PlayedRendition[] {
   const sections = new Set(listings.flatMap(({ fragments }) => fragments.map(({ section }) => section)));
+  const none: ReadonlySet<string> = new Set();
   return listings.filter(hasInit).map(({ playlist, init }) => {
-    return {
-      playlist,
-      init: init.part,
-      kinds: new Set<string>(),
-      codecs: null,
-      protection: new Set<string>(),
-      sections,
-    };
+    return { playlist, init: init.part, kinds: none, codecs: null, protection: none, sections };
   });
 }
 
-function variantsOf(
-  playlist: PlaylistDocument,
-  index: FolderIndex,
-  playedOf: (path: string) => PlayedRendition[],
-): Choice[] {
-  const named = referencesOf(playlist, index).map(({ path, ...each }) => ({ ...each, played: playedOf(path) }));
+function variantsOf(playlist: HlsPlaylist, playedOf: (path: string) => PlayedRendition[]): Choice[] {
+  const named = referencesOf(playlist).map(({ path, ...each }) => ({ ...each, played: playedOf(path) }));
   const variants = named.filter(({ isVariant }) => isVariant);
   return variants.flatMap(({ line, tag, played }) => {
-    const codecs = codecsIn(tag === null ? undefined : attributeOf(tag, 'CODECS'));
+    const stated = (name: string) => (tag === null ? undefined : attributeOf(tag, name));
+    const codecs = codecsIn(stated('CODECS'));
     const membersOf = (type: 'AUDIO' | 'VIDEO') =>
-      membersIn(playlist, type, tag === null ? undefined : attributeOf(tag, type)).map(
+      membersIn(playlist, type, stated(type)).map(
         (member) => named.find((each) => each.line === member.line)?.played ?? [],
       );
     // Sound without an address is in the variant itself (RFC 8216bis §4.4.6.1).
@@ -90,9 +77,9 @@ function codecsIn(text: string | undefined): Codec[] | null {
 }
 
 /** Returns the tags of a group, with an address and without. */
-function membersIn(playlist: PlaylistDocument, type: 'AUDIO' | 'VIDEO', group: string | undefined): HlsLine[] {
-  if (playlist.kind === 'mpd' || group === undefined) return [];
-  return playlist.lines.filter(
+function membersIn({ lines }: HlsPlaylist, type: 'AUDIO' | 'VIDEO', group: string | undefined): HlsLine[] {
+  if (group === undefined) return [];
+  return lines.filter(
     (line) =>
       line.name === 'EXT-X-MEDIA' && attributeOf(line, 'TYPE') === type && attributeOf(line, 'GROUP-ID') === group,
   );
@@ -135,33 +122,28 @@ export function findJoinedPublications(
   renditions: readonly ReadInit[],
 ): FoundInPlaylist[] {
   const readOf = new Map(renditions.map(({ listed, read }) => [partKey(listed.init), read]));
-  const offered = [...Map.groupBy(choices, ({ playlist }) => playlist)].flatMap(
-    ([playlist, own]): FoundInPlaylist[] => {
-      const reads = own.flatMap(({ played }) => played.flatMap(({ init }) => readOf.get(partKey(init)) ?? []));
-      const ids = new Set(reads.flatMap((read) => idOf(read) ?? []));
-      if (ids.size < 2 || reads.every(({ binding }) => (binding?.maps.length ?? 0) < 2)) return [];
-      return [{ playlist, line: 1, kind: 'ambiguous', problem: 'it offers media of several signed publications' }];
-    },
-  );
-  const joined = [...Map.groupBy(listings, ({ playlist }) => playlist)].flatMap(
-    ([playlist, own]): FoundInPlaylist[] => {
-      const sections = new Map<number | RenditionListing, Set<string | number | null>>();
-      for (const listing of own) {
-        const read = listing.init === null ? null : (readOf.get(partKey(listing.init.part)) ?? null);
-        const id = read === null ? null : idOf(read);
-        if (id === null) continue;
-        for (const { section, window } of listing.fragments) {
-          // The sections of an HLS playlist follow one another; the renditions of a period play together.
-          const key = window === null ? listing : section;
-          sections.set(key, (sections.get(key) ?? new Set()).add(id));
-        }
+  const offered = [...Map.groupBy(choices, ({ playlist }) => playlist)].flatMap(([playlist, own]) => {
+    const reads = own.flatMap(({ played }) => played.flatMap(({ init }) => readOf.get(partKey(init)) ?? []));
+    const ids = new Set(reads.flatMap((read) => idOf(read) ?? []));
+    if (ids.size < 2 || reads.every(({ binding }) => (binding?.maps.length ?? 0) < 2)) return [];
+    return [ambiguous(playlist, 'it offers media of several signed publications')];
+  });
+  const joined = [...Map.groupBy(listings, ({ playlist }) => playlist)].flatMap(([playlist, own]) => {
+    const sections = new Map<number | RenditionListing, Set<string | number>>();
+    for (const listing of own) {
+      const read = listing.init && readOf.get(partKey(listing.init.part));
+      const id = read && idOf(read);
+      if (id == null) continue;
+      for (const { section, window } of listing.fragments) {
+        // The sections of an HLS playlist follow one another; the renditions of a period play together.
+        const key = window === null ? listing : section;
+        sections.set(key, (sections.get(key) ?? new Set()).add(id));
       }
-      const [first, ...others] = sections.values();
-      const isJoined = others.some((ids) => ![...ids].some((id) => first?.has(id)));
-      const problem = 'it plays media of several signed publications one after the other';
-      return isJoined ? [{ playlist, line: 1, kind: 'ambiguous', problem }] : [];
-    },
-  );
+    }
+    const [first, ...others] = sections.values();
+    const isJoined = others.some((ids) => ![...ids].some((id) => first?.has(id)));
+    return isJoined ? [ambiguous(playlist, 'it plays media of several signed publications one after the other')] : [];
+  });
   return [...offered, ...joined];
 }
 
@@ -195,9 +177,10 @@ export function findSilentChoices(choices: readonly Choice[], renditions: readon
   const readOf = new Map(renditions.map(({ listed, read }) => [partKey(listed.init), read]));
   const withSound = new Set(renditions.flatMap(({ read }) => (read?.handlers.has('soun') ? [idOf(read)] : [])));
   const found = choices.flatMap(({ playlist, line, played, reached, codecs }): FoundInPlaylist[] => {
-    const offered = played.flatMap(({ init, kinds, codecs: own, protection }) => {
+    const missing = (problem: string) => [{ ...ambiguous(playlist, problem, line), kind: 'missing' } as const];
+    const offered = played.flatMap(({ init, ...stated }) => {
       const read = readOf.get(partKey(init)) ?? null;
-      return read === null ? [] : [{ read, kinds, codecs: own, protection }];
+      return read === null ? [] : [{ ...stated, read }];
     });
     const manifestsOf = (handler: string, kind: string) =>
       offered.flatMap(({ read, kinds }) => {
@@ -207,18 +190,16 @@ export function findSilentChoices(choices: readonly Choice[], renditions: readon
         return handlers.has(handler) && [...kinds].every(isStated) ? [idOf(read)] : [];
       });
     const sounds = new Set(manifestsOf('soun', 'audio'));
-    if (manifestsOf('vide', 'video').some((id) => withSound.has(id) && !sounds.has(id))) {
-      return [
-        { playlist, line, kind: 'missing', problem: 'it offers pictures without the sound that was signed with them' },
-      ];
+    const pictures = manifestsOf('vide', 'video');
+    if (pictures.some((id) => withSound.has(id) && !sounds.has(id))) {
+      return missing('it offers pictures without the sound that was signed with them');
     }
     const named = codecs?.every(({ kind }) => kind !== null) ? codecs.map(({ kind }) => kind) : null;
     const unnamed = KINDS.find(
       ([handler, kind]) => named?.includes(kind) === false && offered.some(({ read }) => read.handlers.has(handler)),
     );
     if (unnamed !== undefined) {
-      const problem = `its CODECS leave out the ${unnamed[2]} that it offers, and so do some players`;
-      return [{ playlist, line, kind: 'missing', problem }];
+      return missing(`its CODECS leave out the ${unnamed[2]} that it offers, and so do some players`);
     }
     // Text is no reason for players to leave out a variant.
     const ofMedia = codecs?.filter(({ kind }) => kind !== 'text') ?? null;
@@ -229,19 +210,19 @@ export function findSilentChoices(choices: readonly Choice[], renditions: readon
     });
     if (other !== null) {
       const problem = `it says that what it offers is ${other}, which it is not: some players leave out what they do not know`;
-      return [{ playlist, line, kind: 'ambiguous', problem }];
+      return [ambiguous(playlist, problem, line)];
     }
-    if (reads.some((read) => read?.handlers.has('vide')) && manifestsOf('vide', 'video').length === 0) {
-      return [{ playlist, line, kind: 'missing', problem: 'it offers no pictures that all players play' }];
+    if (reads.some((read) => read?.handlers.has('vide')) && pictures.length === 0) {
+      return missing('it offers no pictures that all players play');
     }
     if (areProtectedApart(offered)) {
       const problem =
         'it protects pictures and sound in different ways, and some players leave out what they cannot decrypt';
-      return [{ playlist, line, kind: 'ambiguous', problem }];
+      return [ambiguous(playlist, problem, line)];
     }
     const problem = 'what plays together has different discontinuities, and some players leave out a part of it';
     const sections = new Set(played.map((each) => [...each.sections].join()));
-    return sections.size > 1 ? [{ playlist, line, kind: 'ambiguous', problem }] : [];
+    return sections.size > 1 ? [ambiguous(playlist, problem, line)] : [];
   });
   // A variant is told once, whichever sounds of its group are none.
   return onceByLine(found);

@@ -96,7 +96,7 @@ export async function readListedPublication(
   const leadsTo = playlistsNamedIn(folder);
   const all = await readAll(folder, whole, leadsTo, signal);
   const names: PlaylistNames = new Map(
-    all.map((playlist) => [playlist.path, referencesOf(playlist, whole).map(({ path }) => path)]),
+    all.map((playlist) => [playlist.path, referencesOf(playlist).map(({ path }) => path)]),
   );
   const reached = chosenEntries(entriesOf(names), chosen, (paths) =>
     all.flatMap((playlist) => (paths.has(playlist.path) ? leadsTo(playlist) : [])),
@@ -112,9 +112,9 @@ export async function readListedPublication(
           1,
           ({ path, text }) => parsePlaylist(folder, index, path, text, signal),
         );
-  const ofKeyFrames = namedAsKeyFramesOnly(playlists, index);
+  const ofKeyFrames = namedAsKeyFramesOnly(playlists);
   refusePartialSegments(playlists);
-  const listings = listingsOf(playlists, index);
+  const listings = listingsOf(playlists);
   checkRanges(presentOnly(listings, index), index);
   const groups = Map.groupBy(listings.filter(hasInit), ({ init }) => partKey(init.part));
   if (groups.size === 0) throw new AppError('PUBLICATION_NOT_FOUND', { name: folder.name });
@@ -126,17 +126,17 @@ export async function readListedPublication(
     otherInits:
       chosen === null
         ? []
-        : initsOf(listingsOf(all, whole)).filter((init) => whole.has(init.path) && !groups.has(partKey(init))),
+        : initsOf(listingsOf(all)).filter((init) => whole.has(init.path) && !groups.has(partKey(init))),
     unbound: await findUnboundMedia(folder, playlists, listings, index, signal),
     playlists,
     names,
     listings,
-    choices: choicesOf(playlists, listings, index),
+    choices: choicesOf(playlists, listings),
     findings: [
       ...findingsIn(playlists.map((document) => ({ document, isPlayedAsMedia: !ofKeyFrames.has(document.path) }))),
       ...(chosen === null ? findMisleadingNames(folder, playlists) : []),
       ...findNamesOfVariables(folder),
-      ...findPlayedGaps(playlists, index),
+      ...findPlayedGaps(playlists),
       ...(await findUnlistedBoxes(folder, playlists, signal)),
       // Behind all that names files.
       ...findCompressedFiles(index),
@@ -205,8 +205,8 @@ function entriesOf(named: PlaylistNames): Pick<Entry, 'path' | 'reaches'>[] {
 }
 
 /** Returns the playlists that others name as those of key frames, and none as anything else. */
-function namedAsKeyFramesOnly(playlists: readonly PlaylistDocument[], index: FolderIndex): Set<string> {
-  const uses = playlists.flatMap((playlist) => referencesOf(playlist, index));
+function namedAsKeyFramesOnly(playlists: readonly PlaylistDocument[]): Set<string> {
+  const uses = playlists.flatMap(referencesOf);
   const asMedia = new Set(uses.filter(({ isOfKeyFrames }) => !isOfKeyFrames).map(({ path }) => path));
   return new Set(uses.map(({ path }) => path).filter((path) => !asMedia.has(path)));
 }

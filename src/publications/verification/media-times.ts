@@ -9,6 +9,7 @@ import {
   trackFragmentHeaderOf,
   wholeRunOf,
 } from '#formats/isobmff-boxes.ts';
+import type { MediaPart } from '../media-part.ts';
 import { type Codec, codecsOfTrack, isEncrypted } from './codecs.ts';
 
 /** The times of a track in its init segment. */
@@ -38,6 +39,19 @@ export interface FragmentTimes {
   /** The duration of one of its samples, on average. */
   readonly sampleSeconds: number;
 }
+
+/** Seconds that playlists may cut or move, beside half of the last digit of the times that they state. */
+export const MAX_SHIFT_SECONDS = 0.1;
+
+/** A fragment as it was signed: when it plays by its own boxes, and its position in its map. */
+export interface SignedTimes extends FragmentTimes {
+  readonly position: number;
+  /** Tells its manifest from others. */
+  readonly manifest: string | number | null;
+}
+
+/** Returns the times of a fragment; null where they are not known, or it is not as it was signed. */
+export type TimesOf = (init: MediaPart, fragment: MediaPart) => SignedTimes | null;
 
 /** Reads the times of the tracks of a `moov` box; none where it cannot be read. */
 export function initTimesIn(moov: Box): InitTimes {

@@ -1,7 +1,13 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { itemAt } from '#errors/assert.ts';
 import type { Rendition } from '../media-part.ts';
-import { type FindingKind, MAX_EXAMPLES, type PartFinding, type PublicationVerdict } from './publication-verdict.ts';
+import {
+  type FindingKind,
+  MAX_EXAMPLES,
+  type PartFinding,
+  type PublicationVerdict,
+  type ReadParts,
+} from './publication-verdict.ts';
 import type { StoredMap } from './stored-binding.ts';
 import { PartsVerification, type ReadManifest, type ReadRendition, type VerificationOptions } from './verify-parts.ts';
 import { type FragmentVerdict, mapOf, positionsOf, verifySequence } from './verify-sequence.ts';
@@ -16,38 +22,32 @@ export async function verifyParts(
   renditions: readonly Rendition[],
   signal: AbortSignal,
   options: VerificationOptions = {},
-): Promise<PublicationVerdict> {
+): Promise<PublicationVerdict & { readonly verification: PartsVerification }> {
   const verification = new PartsVerification(folder, signal, options);
-  const read: [Rendition, ReadRendition][] = [];
-  for (const rendition of renditions) read.push([rendition, await verification.add(rendition)]);
-  return verdictOn(read, verification.manifests);
+  const { manifests } = verification;
+  const readings: ReadParts[] = [];
+  for (const present of renditions) {
+    const read = await verification.add(present);
+    readings.push({ listed: { init: present.init, present }, read, map: mapOf(read) });
+  }
+  // A publication that was never signed is none that an unsigned rendition was added to.
+  const findings = manifests.length === 0 ? [] : findingsOfParts(readings, manifests);
+  return { verification, manifests, renditions: readings, findings };
 }
 
-/** Returns what is found of renditions that were read in this order. A publication without any manifest has no findings either. */
-export function verdictOn(
-  read: readonly (readonly [Rendition, ReadRendition])[],
-  manifests: readonly ReadManifest[],
-): PublicationVerdict {
-  const maps = read.map(([, own]) => (own.binding === null ? null : mapOf(own)));
+function findingsOfParts(readings: readonly ReadParts[], manifests: readonly ReadManifest[]): PartFinding[] {
+  const maps = readings.map(({ map }) => map);
   const used = new Set(maps);
-  const findings = read.flatMap(([rendition, own], index) => {
-    const map = itemAt(maps, index);
+  const findings = readings.flatMap(({ listed, read, map }, index) => {
     // Of several renditions by one map the first counts: the others are copies.
-    return [...findingsOf(rendition, own, maps.indexOf(map) === index ? map : null)];
+    return [...findingsOf(listed.present, read, maps.indexOf(map) === index ? map : null)];
   });
   const missing = manifests.flatMap(({ binding }, manifest): PartFinding[] => {
     const count = (binding?.maps ?? []).filter((map) => !used.has(map)).length;
     if (count === 0) return [];
     return [{ kind: 'rendition-missing', manifest, init: null, count, parts: [], locations: [] }];
   });
-  return {
-    manifests: manifests.map((manifest, number) => ({
-      ...manifest,
-      renditions: read.flatMap(([, own], index) => (own.manifest === number ? index : [])),
-    })),
-    // A publication that was never signed is none that an unsigned rendition was added to.
-    findings: manifests.length === 0 ? [] : [...findings, ...missing],
-  };
+  return [...findings, ...missing];
 }
 
 /** The kinds of findings by the verdict on each fragment. */

@@ -3,8 +3,8 @@ import { isHidden, sentInPlaceOf } from '../playlists/file-names.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
 import { attributeOf, type HlsLine } from '../playlists/hls-lines.ts';
 import { componentsOf, hasType, statedKinds } from '../playlists/mpd-kinds.ts';
-import type { MpdDocument, MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
-import type { PlaylistFinding } from '../playlists/playlist-finding.ts';
+import type { HlsPlaylist, MpdDocument, MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
+import { ambiguous, type PlaylistFinding } from '../playlists/playlist-finding.ts';
 import { isOpen } from '../playlists/read-playlists.ts';
 import { gapsOf } from '../playlists/rendition-listings.ts';
 import type { XmlElement } from '../playlists/xml-element.ts';
@@ -33,22 +33,30 @@ interface NamedPlaylist {
 /** Finds what players may read differently in playlists that are verified, or what has them play less than they list. */
 export function findingsIn(playlists: readonly NamedPlaylist[]): FoundInPlaylist[] {
   return playlists.flatMap(({ document, isPlayedAsMedia }) => {
-    const found = (problem: string): FoundInPlaylist[] => [
-      { playlist: document.path, line: 1, kind: 'ambiguous', problem },
-    ];
-    const misread = document.kind === 'mpd' ? MISREAD.filter(([is]) => document.representations.some(is)) : [];
+    const found = (is: boolean, problem: string) => (is ? [ambiguous(document.path, problem)] : []);
+    const isOfKeyFrames = document.kind === 'hls-media' && document.iFramesOnly;
+    const ofMpd =
+      document.kind === 'mpd'
+        ? [
+            ...findPeriodsApart(document),
+            ...findUntyped(document),
+            ...MISREAD.flatMap(([is, problem]) => found(document.representations.some(is), problem)),
+          ]
+        : [];
     return [
       ...document.findings,
-      ...findLateStarts(document),
-      ...(document.kind === 'mpd' && hasShiftBuffer(document.root)
-        ? found('it has a buffer for time shift, by which some players begin near its end')
-        : []),
-      ...(isOpen(document) ? found('it may grow, so players begin near its end') : []),
-      ...(document.kind === 'mpd' ? [...findPeriodsApart(document), ...findUntyped(document)] : []),
-      ...misread.flatMap(([, problem]) => found(problem)),
-      ...(isPlayedAsMedia && document.kind === 'hls-media' && document.iFramesOnly
-        ? found('some players play it as media, although it says that it is of key frames only')
-        : []),
+      ...(document.kind === 'mpd'
+        ? found(
+            hasShiftBuffer(document.root),
+            'it has a buffer for time shift, by which some players begin near its end',
+          )
+        : findLateStarts(document)),
+      ...found(isOpen(document), 'it may grow, so players begin near its end'),
+      ...ofMpd,
+      ...found(
+        isPlayedAsMedia && isOfKeyFrames,
+        'some players play it as media, although it says that it is of key frames only',
+      ),
     ];
   });
 }
@@ -64,14 +72,10 @@ const MISREAD: readonly (readonly [is: (representation: MpdRepresentation) => bo
 /** Seconds that EXT-X-START may have players leave out. */
 const MAX_START_SECONDS = 0.1;
 
-function findLateStarts(document: PlaylistDocument): FoundInPlaylist[] {
-  if (document.kind === 'mpd') return [];
+function findLateStarts({ path, lines }: HlsPlaylist): FoundInPlaylist[] {
   const isLate = (line: HlsLine): boolean =>
     line.name === 'EXT-X-START' && Math.abs(Number(attributeOf(line, 'TIME-OFFSET') ?? 0)) > MAX_START_SECONDS;
-  const problem = '#EXT-X-START has some players begin elsewhere';
-  return document.lines
-    .filter(isLate)
-    .map(({ line }) => ({ playlist: document.path, line, kind: 'ambiguous', problem }));
+  return lines.filter(isLate).map(({ line }) => ambiguous(path, '#EXT-X-START has some players begin elsewhere', line));
 }
 
 /** Returns true for an element that bounds how far players may go back, or that holds one. */
@@ -87,13 +91,13 @@ function findPeriodsApart({ path, periods }: MpdDocument): FoundInPlaylist[] {
   return periods.flatMap((period, index) => {
     const { line, startSeconds = 0, durationSeconds, roundingSeconds, followedAtSeconds } = period;
     const isLast = index === periods.length - 1;
-    const found = (problem: string): FoundInPlaylist[] => [{ playlist: path, line, kind: 'ambiguous', problem }];
-    if (durationSeconds === undefined) return isLast ? [] : found('nothing says when the period ends');
+    if (durationSeconds === undefined)
+      return isLast ? [] : [ambiguous(path, 'nothing says when the period ends', line)];
     const behind = followedAtSeconds === undefined ? 0 : startSeconds + durationSeconds - followedAtSeconds;
     if (Math.abs(behind) <= MAX_APART_SECONDS + roundingSeconds) return [];
     const next = isLast ? 'the presentation does' : 'the next one begins';
     const apart = Math.round(Math.abs(behind) * 1000) / 1000;
-    return found(`the period ends ${apart} s ${behind > 0 ? 'after' : 'before'} ${next}`);
+    return [ambiguous(path, `the period ends ${apart} s ${behind > 0 ? 'after' : 'before'} ${next}`, line)];
   });
 }
 
@@ -104,7 +108,7 @@ function findUntyped({ path, representations }: MpdDocument): FoundInPlaylist[] 
     const problem = hasType(lineage)
       ? `a representation is said to be of ${kinds.length < 2 ? 'several components' : kinds.join(' and ')}, and some players leave it out`
       : 'a representation has no mimeType, and some players leave it out';
-    return hasType(lineage) && isOfOne ? [] : [{ playlist: path, line, kind: 'ambiguous', problem }];
+    return hasType(lineage) && isOfOne ? [] : [ambiguous(path, problem, line)];
   });
 }
 
@@ -138,12 +142,11 @@ function passesTimeline({ addressing, segments }: MpdRepresentation): boolean {
 }
 
 /** Finds gaps whose media are there: some players know no gaps, and play them. */
-export function findPlayedGaps(playlists: readonly PlaylistDocument[], index: FolderIndex): FoundInPlaylist[] {
+export function findPlayedGaps(playlists: readonly PlaylistDocument[]): FoundInPlaylist[] {
   return playlists.flatMap((document) => {
-    const [first] = gapsOf(document, index);
+    const [first] = gapsOf(document);
     if (first === undefined) return [];
-    const problem = `media of a gap are there ("${first}"), and some players play them`;
-    return [{ playlist: document.path, line: 1, kind: 'ambiguous', problem }];
+    return [ambiguous(document.path, `media of a gap are there ("${first}"), and some players play them`)];
   });
 }
 
@@ -154,14 +157,14 @@ export function findRedirected(
 ): FoundInPlaylist[] {
   const redirected = playlists.filter(({ path }) => folder.isElsewhere?.(path) === true);
   const problem = 'the server redirects it to another folder, where players look for what it names';
-  return redirected.map(({ path }) => ({ playlist: path, line: 1, kind: 'ambiguous', problem, isOfFolder: true }));
+  return redirected.map(({ path }) => ({ ...ambiguous(path, problem), isOfFolder: true }));
 }
 
 /** Finds files that a variable names to players that know none. */
 export function findNamesOfVariables({ files }: Pick<SourceFolder, 'files'>): FoundInPlaylist[] {
   const named = files.filter(({ path }) => path.includes('{$'));
   const problem = 'its name is that of a variable, which some players do not replace';
-  return named.map(({ path }) => ({ playlist: path, line: 1, kind: 'ambiguous', problem, isOfFolder: true }));
+  return named.map(({ path }) => ({ ...ambiguous(path, problem), isOfFolder: true }));
 }
 
 /** Finds files that are named like playlists, and are none. */
@@ -172,7 +175,7 @@ export function findMisleadingNames(
   const read = new Set(playlists.map(({ path }) => path));
   const named = files.filter(({ path }) => isPresented(path) && !isHidden(path) && !read.has(path));
   const problem = 'it is named like a playlist, and is none that plays media';
-  return named.map(({ path }) => ({ playlist: path, line: 1, kind: 'ambiguous', problem }));
+  return named.map(({ path }) => ambiguous(path, problem));
 }
 
 /**
@@ -180,10 +183,9 @@ export function findMisleadingNames(
  * browsers make of them depends on their decoder, so that it does not help if they hold the same.
  */
 export function findCompressedFiles(index: FolderIndex): FoundInPlaylist[] {
-  return [...index.paths].flatMap((playlist): FoundInPlaylist[] => {
-    const plain = sentInPlaceOf(playlist);
+  return [...index.paths].flatMap((path): FoundInPlaylist[] => {
+    const plain = sentInPlaceOf(path);
     if (plain === null || !(index.isServed(plain) || isPresented(plain))) return [];
-    const problem = `some servers send it in place of "${plain}"`;
-    return [{ playlist, line: 1, kind: 'ambiguous', problem, isOfFolder: true }];
+    return [{ ...ambiguous(path, `some servers send it in place of "${plain}"`), isOfFolder: true }];
   });
 }

@@ -1,7 +1,7 @@
-import { itemAt } from '#errors/assert.ts';
 import { type Warning, warning } from '#errors/warning.ts';
-import { describePart, type MediaPart, type Rendition } from '../media-part.ts';
-import type { ReadManifest } from './verify-parts.ts';
+import { describePart, type MediaPart } from '../media-part.ts';
+import type { ReadableRendition } from './official-readings.ts';
+import type { ReadManifest, ReadRendition } from './verify-parts.ts';
 
 /** Kinds of findings about a part, or a rendition, of a signed publication. */
 export type FindingKind =
@@ -39,16 +39,14 @@ export interface PartFinding {
   readonly problem?: string;
 }
 
-/** A manifest, and the renditions of a publication that carry it. */
-export interface VerifiedManifest extends ReadManifest {
-  /** The renditions that carry it, by number; at least one. */
-  readonly renditions: readonly number[];
-}
+/** A rendition of which all parts were read. */
+export type ReadParts = ReadableRendition & { readonly read: ReadRendition };
 
 /** The differences between a publication and what was signed. */
 export interface PublicationVerdict {
   /** In the order of the first renditions that carry them. */
-  readonly manifests: readonly VerifiedManifest[];
+  readonly manifests: readonly ReadManifest[];
+  readonly renditions: readonly ReadParts[];
   readonly findings: readonly PartFinding[];
 }
 
@@ -91,11 +89,7 @@ const MAX_REPORTED_FINDINGS = 10;
 const MAX_NAMED_INITS = 5;
 
 /** Returns warnings about a publication that is not as it was signed, or that cannot be verified. */
-export function verdictWarnings(
-  title: string,
-  { manifests, findings }: PublicationVerdict,
-  renditions: readonly Rendition[],
-): Warning[] {
+export function verdictWarnings(title: string, { manifests, renditions, findings }: PublicationVerdict): Warning[] {
   if (manifests.length === 0) {
     return [warning('INGREDIENT_UNREADABLE', { title, problem: 'its boxes of C2PA are malformed' })];
   }
@@ -103,8 +97,10 @@ export function verdictWarnings(
   const count = findings.length - told.length;
   const more = count > 0 ? [warning('PUBLICATION_FINDINGS_OMITTED', { title, count })] : [];
   if (manifests.length === 1) return [...told, ...more];
-  const others = manifests.slice(1, MAX_NAMED_INITS + 1);
-  const inits = others.map((manifest) => describePart(itemAt(renditions, itemAt(manifest.renditions, 0)).init));
+  const inits = manifests.slice(1, MAX_NAMED_INITS + 1).flatMap((_manifest, at) => {
+    const carrier = renditions.find(({ read }) => read.manifest === at + 1);
+    return carrier === undefined ? [] : describePart(carrier.listed.init);
+  });
   const differ = warning('PUBLICATION_MANIFESTS_DIFFER', { title, manifestCount: manifests.length, inits });
   return [...told, ...more, differ];
 }

@@ -1,5 +1,18 @@
 import { describePart, type MediaPart } from '../media-part.ts';
-import { MAX_SHIFT_SECONDS, type Problem, type TimedFragment } from './timed-fragments.ts';
+import type { ListedFragment } from '../playlists/rendition-listings.ts';
+import { MAX_SHIFT_SECONDS, type SignedTimes } from './media-times.ts';
+
+/** A fragment with its own times. */
+export interface TimedFragment extends ListedFragment {
+  readonly init: MediaPart;
+  readonly own: SignedTimes;
+}
+
+/** A problem of a playlist at one of its fragments. */
+export interface Problem {
+  readonly at: TimedFragment;
+  readonly problem: string;
+}
 
 /** Media that play one after the other under different init segments. */
 interface Section {

@@ -55,12 +55,12 @@ export async function findUnboundMedia(
   const candidates: UnboundMedia[] = [
     ...listings.filter(({ init }) => init === null),
     ...wholeFilesOf(playlists),
-    ...iFrameListingsOf(playlists, index).filter(
+    ...iFrameListingsOf(playlists).filter(
       ({ init, fragments }) =>
         (init !== null && !inits.has(partKey(init.part))) || fragments.some(({ part }) => !named.has(part.path)),
     ),
   ];
-  const statedOf = statedUses(playlists, index);
+  const statedOf = statedUses(playlists);
   const ofMpds = new Set(playlists.flatMap(({ kind, path }) => (kind === 'mpd' ? path : [])));
   const withInits = new Set(listings.filter(hasInit).map(({ playlist }) => playlist));
   const found = new Map<string, UnboundMedia>();
@@ -80,13 +80,9 @@ export async function findUnboundMedia(
 type StatedUse = 'media' | 'text' | 'pictures';
 
 /** Returns a function that tells what playlists say files are: names and first bytes of files may lie. */
-function statedUses(
-  playlists: readonly PlaylistDocument[],
-  index: FolderIndex,
-): (candidate: UnboundMedia) => StatedUse {
-  const references = playlists.flatMap((playlist) => referencesOf(playlist, index));
+function statedUses(playlists: readonly PlaylistDocument[]): (candidate: UnboundMedia) => StatedUse {
   const uses = new Map<string, StatedUse>();
-  for (const { path, isOfMedia, tag } of references) {
+  for (const { path, isOfMedia, tag } of playlists.flatMap(referencesOf)) {
     const isText = tag !== null && attributeOf(tag, 'TYPE') === 'SUBTITLES';
     const use = isOfMedia ? 'media' : isText ? 'text' : 'pictures';
     uses.set(path, (uses.get(path) ?? use) === use ? use : 'media');

@@ -1,10 +1,11 @@
 import { type SourceFolder, withSource } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
-import { AppError } from '#errors/app-error.ts';
+import { unlessRefused } from '#errors/app-error.ts';
 import { listTopBoxes, readerOf } from '../fragments/top-boxes.ts';
 import { type ByteRange, rangeOf } from '../media-part.ts';
 import { MAX_SIDX_BOXES } from '../playlists/limits.ts';
 import type { MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
+import { ambiguous } from '../playlists/playlist-finding.ts';
 import { representationsIn } from '../playlists/rendition-listings.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
 
@@ -27,7 +28,7 @@ export async function findUnlistedBoxes(
     const path = addressing === 'base' ? segments[0]?.part.path : undefined;
     if (path === undefined || !(await holdsMore(folder, path, representation, signal))) return [];
     const problem = `"${path}" holds other boxes beside what its index names, and some players play them`;
-    return [{ playlist, line, problem, kind: 'ambiguous', isOfFolder: true } as const];
+    return [{ ...ambiguous(playlist, problem, line), isOfFolder: true }];
   });
   return found.flat();
 }
@@ -43,7 +44,9 @@ function holdsMore(
     const listed = parts.map((part) => rangeOf(part, source));
     for (const range of rangesBeside(listed, source.sizeBytes)) {
       const reader = await readerOf(source, { path, range }, signal);
-      const boxes = await unlessMalformed(() => listTopBoxes(reader, MAX_SIDX_BOXES));
+      const boxes = await unlessRefused(listTopBoxes(reader, MAX_SIDX_BOXES), ({ reason }) =>
+        /^(?:FRAGMENT|BMFF)_/.test(reason),
+      );
       if (boxes?.every(({ type }) => WITHOUT_MEDIA.has(type)) !== true) return true;
     }
     return false;
@@ -57,15 +60,5 @@ function* rangesBeside(ranges: readonly ByteRange[], sizeBytes: number): Generat
   for (const { offset, length } of [...sorted, { offset: sizeBytes, length: 0 }]) {
     if (offset > end) yield { offset: end, length: offset - end };
     end = Math.max(end, offset + length);
-  }
-}
-
-/** Returns null where boxes cannot be read. */
-async function unlessMalformed<Result>(read: () => Promise<Result>): Promise<Result | null> {
-  try {
-    return await read();
-  } catch (error) {
-    if (error instanceof AppError && /^(?:FRAGMENT|BMFF)_/.test(error.reason)) return null;
-    throw error;
   }
 }

@@ -9,9 +9,9 @@ import type { PublicationFolder } from '../publication-folder.ts';
 import { findAdjacentFiles } from './adjacent-files.ts';
 import { type Choice, findJoinedPublications, findSilentChoices, type ReadInit } from './choices.ts';
 import type { ListedPublication, ListedRendition } from './listed-renditions.ts';
+import type { TimesOf } from './media-times.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
 import type { StoredMap } from './stored-binding.ts';
-import type { TimesOf } from './timed-fragments.ts';
 import type { PartsVerification, ReadManifest } from './verify-parts.ts';
 import { type VerifiedParts, verifyRanges } from './verify-ranges.ts';
 import {

@@ -1,9 +1,9 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
-import { itemAt } from '#errors/assert.ts';
 import type { FragmentReader } from '#provenance/official-reader.ts';
 import { type Rendition, readPart } from '../media-part.ts';
+import { sampleOf } from './official-readings.ts';
 import { verifyParts } from './part-findings.ts';
 import { describeFinding } from './publication-verdict.ts';
 
@@ -69,30 +69,18 @@ export async function hashOutput(
   signal: AbortSignal,
   hashed: () => void = () => undefined,
 ): Promise<void> {
-  const { manifests, findings } = await verifyParts(output, renditions, signal, { verified: hashed });
+  const { manifests, renditions: read, findings } = await verifyParts(output, renditions, signal, { verified: hashed });
   const [first] = renditions;
   const [finding] = findings;
   if (finding !== undefined) {
     throw invalid(finding.parts[0]?.path ?? finding.init?.path ?? first?.init.path ?? '', describeFinding(finding));
   }
-  const [manifest, other] = manifests;
-  if (manifest === undefined) throw invalid(first?.init.path ?? '', 'it has no manifest');
-  if (other !== undefined) {
-    const { init } = itemAt(renditions, itemAt(other.renditions, 0));
-    throw invalid(init.path, 'its manifest differs from that of the first init segment');
-  }
+  if (manifests.length === 0) throw invalid(first?.init.path ?? '', 'it has no manifest');
+  const other = read.find((each) => each.read.manifest === 1);
+  if (other !== undefined)
+    throw invalid(other.listed.init.path, 'its manifest differs from that of the first init segment');
 }
 
 function invalid(file: string, problem: string): AppError {
   return new AppError('OUTPUT_PART_INVALID', { file, problem });
-}
-
-/** Fragments of a rendition that the official reader is given, where it is not given all. */
-export const MAX_SAMPLED_FRAGMENTS = 16;
-
-/** Returns up to `count` items, at least two, at even distances: the first and the last are among them. */
-export function sampleOf<Item>(items: readonly Item[], count = MAX_SAMPLED_FRAGMENTS): Item[] {
-  if (items.length <= count) return [...items];
-  const step = (items.length - 1) / (count - 1);
-  return Array.from({ length: count }, (_, index) => itemAt(items, Math.round(index * step)));
 }

@@ -14,9 +14,10 @@ import {
   kindsOf,
   type RunTimes,
   runTimesIn,
+  type SignedTimes,
+  type TimesOf,
   timesOfAll,
 } from './media-times.ts';
-import type { SignedTimes, TimesOf } from './timed-fragments.ts';
 import { DEVIATION, type Deviation, type VerifiedRendition } from './verify-renditions.ts';
 
 /** Boxes of a file of fragments: each has a few. */

@@ -1,11 +1,10 @@
 import { itemAt } from '#errors/assert.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
 import { type Choice, idOf } from './choices.ts';
-import type { ListedOrder, ListedRendition } from './listed-renditions.ts';
-import type { FragmentTimes } from './media-times.ts';
+import type { ListedRendition } from './listed-renditions.ts';
+import { MAX_SHIFT_SECONDS, type SignedTimes, type TimesOf } from './media-times.ts';
 import type { StoredMap } from './stored-binding.ts';
-import { MAX_SHIFT_SECONDS, type SignedTimes, type TimesOf } from './timed-fragments.ts';
-import { type FoundFragment, positionIn, type ReadRendition } from './verify-parts.ts';
+import { positionIn, type ReadRendition } from './verify-parts.ts';
 import {
   type FragmentOrigin,
   type FragmentVerdict,
@@ -75,8 +74,7 @@ export function verifyRenditions(
     const init = initDeviations(listed, read, map, numberOf);
     if (first !== undefined && first !== index) init.push(initDeviation(listed.init, 'added', first));
     const endOfPictures = endOf.get(partKey(listed.init)) ?? Number.POSITIVE_INFINITY;
-    const verify = new OrderVerification({ listed, read, map }, numberOf, endOfPictures);
-    const { intact, deviations } = verify.verdict();
+    const { intact, deviations } = verifyOrders({ listed, read, map }, numberOf, endOfPictures);
     return { listed, read, map, intact, deviations: [...init, ...deviations] };
   });
 }
@@ -149,110 +147,89 @@ function initDeviations(
 }
 
 /** Verifies one rendition in the order of each playlist that states another one. */
-class OrderVerification {
-  readonly #listed: ListedRendition;
-  readonly #map: StoredMap | null;
-  /** True where the manifest of its init segment can be verified, and binds neither that nor any fragment. */
-  readonly #isForeign: boolean;
-  readonly #numberOf: ReadonlyMap<StoredMap, number>;
-  readonly #foundOf: ReadonlyMap<string, FoundFragment>;
-  /** Positions that a playlist leaves out, whether others name them or not. */
-  readonly #skipped: Run[] = [];
-  readonly #startOf = new Map<number, number | null>();
-  /** The times of the fragments that are there, by their positions. */
-  readonly #timesAt = new Map<number, FragmentTimes>();
-  readonly #endOfPictures: number;
-  readonly #intact = new Set<string>();
-  readonly #deviations = new Map<string, Deviation>();
-
-  constructor(
-    { listed, read, map }: RenditionReading,
-    numberOf: ReadonlyMap<StoredMap, number>,
-    endOfPictures: number,
-  ) {
-    this.#endOfPictures = endOfPictures;
-    this.#listed = listed;
-    this.#map = map;
-    this.#isForeign = map === null && read !== null && read.binding !== null;
-    this.#numberOf = numberOf;
-    const { fragments } = listed.present;
-    for (const { found, times } of read?.fragments ?? []) {
-      const position = positionIn(map, found);
-      if (position !== undefined && times !== null) this.#timesAt.set(position, times);
-    }
-    this.#foundOf = new Map(fragments.map((part, index) => [partKey(part), read?.fragments[index]?.found ?? null]));
-  }
-
-  verdict(): Pick<VerifiedRendition, 'intact' | 'deviations'> {
-    for (const order of this.#listed.orders) this.#verify(order);
-    const deviations = [...this.#deviations.values(), ...this.#unstated()];
-    for (const { file, isOfPlaylist } of deviations) {
-      if (file !== null && !isOfPlaylist) this.#intact.delete(partKey(file));
-    }
-    return { intact: this.#intact, deviations };
-  }
-
-  #verify(order: ListedOrder): void {
-    const played = order.fragments.map(({ part }) => this.#foundOf.get(partKey(part)));
+function verifyOrders(
+  { listed, read, map }: RenditionReading,
+  numberOf: ReadonlyMap<StoredMap, number>,
+  endOfPictures: number,
+): Pick<VerifiedRendition, 'intact' | 'deviations'> {
+  const { fragments: present } = listed.present;
+  const foundOf = new Map(present.map((part, index) => [partKey(part), read?.fragments[index]?.found ?? null]));
+  // The manifest of its init segment can be verified, and binds neither that nor any fragment.
+  const isForeign = map === null && read !== null && read.binding !== null;
+  const skipped: Run[] = [];
+  const startOf = new Map<number, number | null>();
+  const intact = new Set<string>();
+  const deviations = new Map<string, Deviation>();
+  for (const { playlist, fragments, repeats } of listed.orders) {
+    const played = fragments.map(({ part }) => foundOf.get(partKey(part)));
     const verdicts =
-      this.#map === null
-        ? played.map((found) => verdictWithoutMap(found, this.#isForeign))
-        : verifySequence(played, this.#map);
-    const covered = verdicts.flatMap((verdict) => (verdict === null ? [] : positionsOf(verdict, this.#map)));
-    if (this.#map !== null) this.#skipped.push(...runsBetween([-1, ...covered, this.#map.count], order.playlist));
-    for (const [index, verdict] of verdicts.entries()) if (verdict !== null) this.#note(verdict, index, order);
-    for (const repeat of order.repeats) this.#noteRepeat(repeat, order.playlist);
+      map === null ? played.map((found) => verdictWithoutMap(found, isForeign)) : verifySequence(played, map);
+    const covered = verdicts.flatMap((verdict) => (verdict === null ? [] : positionsOf(verdict, map)));
+    if (map !== null) skipped.push(...runsBetween([-1, ...covered, map.count], playlist));
+    for (const [index, verdict] of verdicts.entries()) {
+      if (verdict === null) continue;
+      const { part: file, startSeconds } = itemAt(fragments, index);
+      const signedIndex = 'position' in verdict ? verdict.position : null;
+      if (signedIndex !== null) startOf.set(signedIndex, startSeconds);
+      const key = partKey(file);
+      if (verdict.kind === 'intact') intact.add(key);
+      // Several playlists may show it; the longest, which comes first, tells most of where it belongs.
+      else if (!deviations.has(key)) {
+        const origin = 'origin' in verdict ? originOf(verdict.origin, numberOf) : null;
+        const about = { kind: verdict.kind, file, playlist, index, signedIndex, startSeconds, origin };
+        deviations.set(key, { ...DEVIATION, part: 'fragment', ...about });
+      }
+    }
+    for (const { part: file, startSeconds, index } of repeats) {
+      const about = { part: 'fragment', kind: 'added', file, playlist, index, startSeconds } as const;
+      deviations.set(`${partKey(file)}\n${playlist}\n${index}`, { ...DEVIATION, ...about, isOfPlaylist: true });
+    }
   }
-
-  #noteRepeat({ part: file, startSeconds, index }: ListedOrder['repeats'][number], playlist: string): void {
-    const key = `${partKey(file)}\n${playlist}\n${index}`;
-    const about = { part: 'fragment', kind: 'added', file, playlist, index, startSeconds } as const;
-    this.#deviations.set(key, { ...DEVIATION, ...about, isOfPlaylist: true });
+  for (const { file, isOfPlaylist } of deviations.values()) {
+    if (file !== null && !isOfPlaylist) intact.delete(partKey(file));
   }
+  const isTail = map === null || read === null ? () => false : tailTest(read, map, endOfPictures);
+  const runs = joinRuns(skipped).filter((run) => !isTail(run));
+  const leftOut = runs.map(({ start, end, playlist }): Deviation => {
+    // It was played where what follows it is played now.
+    const startSeconds = startOf.get(end) ?? (start === 0 ? 0 : (startOf.get(start - 1) ?? null));
+    const about = {
+      part: 'fragment',
+      kind: 'missing',
+      file: null,
+      playlist,
+      startSeconds,
+      isOfPlaylist: true,
+    } as const;
+    return { ...DEVIATION, ...about, count: end - start, signedIndex: start };
+  });
+  return { intact, deviations: [...deviations.values(), ...leftOut] };
+}
 
-  #note(verdict: FragmentVerdict, index: number, { fragments, playlist }: ListedOrder): void {
-    const { part: file, startSeconds } = itemAt(fragments, index);
-    const origin = 'origin' in verdict ? verdict.origin : null;
-    const signedIndex = 'position' in verdict ? verdict.position : null;
-    if (signedIndex !== null) this.#startOf.set(signedIndex, startSeconds);
-    if (verdict.kind === 'intact') return void this.#intact.add(partKey(file));
-    // Several playlists may show it; the longest, which comes first, tells most of where it belongs.
-    const key = partKey(file);
-    if (this.#deviations.has(key)) return;
-    const about = { part: 'fragment', kind: verdict.kind, file, playlist, index, signedIndex, startSeconds } as const;
-    this.#deviations.set(key, { ...DEVIATION, ...about, origin: this.#originOf(origin) });
-  }
+function originOf(origin: FragmentOrigin | null, numberOf: ReadonlyMap<StoredMap, number>): Deviation['origin'] {
+  const rendition = origin === null ? undefined : numberOf.get(origin.map);
+  return origin === null || rendition === undefined ? null : { rendition, index: origin.position };
+}
 
-  #originOf(origin: FragmentOrigin | null): Deviation['origin'] {
-    const rendition = origin === null ? undefined : this.#numberOf.get(origin.map);
-    return origin === null || rendition === undefined ? null : { rendition, index: origin.position };
-  }
-
-  /** Returns true for an end that is no longer than what playlists may cut, and for sound that goes on behind the pictures that it plays with. */
-  #isTail({ start, end }: Run): boolean {
-    if (end !== this.#map?.count) return false;
-    const before = this.#timesAt.get(start - 1);
+/**
+ * Returns a function that tells an end which is no longer than what playlists may cut, and sound that goes on behind the pictures that it
+ * plays with.
+ */
+function tailTest({ fragments }: ReadRendition, map: StoredMap, endOfPictures: number): (run: Run) => boolean {
+  /** The times of the fragments that are there, by their positions. */
+  const timesAt = new Map(fragments.map(({ found, times }) => [positionIn(map, found), times]));
+  return ({ start, end }) => {
+    if (end !== map.count) return false;
+    const before = timesAt.get(start - 1);
     if (before?.isOfPictures === false) {
       const played = before.startSeconds + before.durationSeconds;
-      if (played >= this.#endOfPictures - MAX_SHIFT_SECONDS) return true;
+      if (played >= endOfPictures - MAX_SHIFT_SECONDS) return true;
     }
     let seconds = 0;
     for (let position = start; position < end; position += 1)
-      seconds += this.#timesAt.get(position)?.durationSeconds ?? Number.NaN;
+      seconds += timesAt.get(position)?.durationSeconds ?? Number.NaN;
     return seconds <= MAX_SHIFT_SECONDS;
-  }
-
-  /** Returns the runs of fragments that were signed and that a playlist leaves out. */
-  #unstated(): Deviation[] {
-    if (this.#map === null) return [];
-    const about = { ...DEVIATION, part: 'fragment', kind: 'missing', file: null, isOfPlaylist: true } as const;
-    const runs = joinRuns(this.#skipped).filter((run) => !this.#isTail(run));
-    return runs.map(({ start, end, playlist: shownBy }) => {
-      // It was played where what follows it is played now.
-      const startSeconds = this.#startOf.get(end) ?? (start === 0 ? 0 : (this.#startOf.get(start - 1) ?? null));
-      return { ...about, count: end - start, signedIndex: start, startSeconds, playlist: shownBy };
-    });
-  }
+  };
 }
 
 /** Positions `[start, end)` of a map that a playlist does not have. */

@@ -1,19 +1,18 @@
 import { itemAt } from '#errors/assert.ts';
 import { describePart } from '../media-part.ts';
+import { ambiguous } from '../playlists/playlist-finding.ts';
 import type { RenditionListing } from '../playlists/rendition-listings.ts';
 import type { Choice } from './choices.ts';
-import type { FragmentTimes } from './media-times.ts';
+import { type FragmentTimes, MAX_SHIFT_SECONDS, type TimesOf } from './media-times.ts';
 import { type FoundInPlaylist, onceByLine } from './playlist-findings.ts';
-import { orderOfSections, sectionLeftOut, sectionsByInit, sectionsByPeriod } from './sections.ts';
 import {
-  MAX_SHIFT_SECONDS,
+  orderOfSections,
   type Problem,
-  problemOfKey,
-  type SignedTimes,
+  sectionLeftOut,
+  sectionsByInit,
+  sectionsByPeriod,
   type TimedFragment,
-  type TimesOf,
-  timed,
-} from './timed-fragments.ts';
+} from './sections.ts';
 
 /** A listing of a playlist, with those of its fragments whose times are known. */
 interface TimedListing {
@@ -60,8 +59,17 @@ export function verifyTimes(
   };
 }
 
+/** Returns the fragments of a listing whose times are known. */
+function timed({ init, fragments }: RenditionListing, timesOf: TimesOf): TimedFragment[] {
+  if (init === null) return [];
+  return fragments.flatMap((fragment) => {
+    const own = timesOf(init.part, fragment.part);
+    return own === null ? [] : [{ ...fragment, init: init.part, own }];
+  });
+}
+
 function describe(playlist: string, { at: { line, part, startSeconds }, problem }: Problem): FoundInPlaylist {
-  const about = { playlist, line, kind: 'ambiguous', problem: `"${describePart(part)}": ${problem}` } as const;
+  const about = ambiguous(playlist, `"${describePart(part)}": ${problem}`, line);
   return startSeconds === null ? about : { ...about, startSeconds };
 }
 
@@ -81,7 +89,6 @@ function problemsIn(fragments: readonly TimedFragment[], pictures: PictureSectio
     const problem =
       problemOfKey(fragment) ??
       problemOfDuration(fragment) ??
-      problemOfWindow(fragment, pictures) ??
       cut.problemWith(fragment, pictures) ??
       (isInOrder ? problemOfPlace(fragment) : null) ??
       (isHls && before !== undefined ? problemOfJump(before, fragment) : null) ??
@@ -124,7 +131,7 @@ class Run {
   add({ durationSeconds, roundingSeconds, gapSeconds, own }: TimedFragment): void {
     if (this.#start !== null) this.#stated += gapSeconds;
     this.#start ??= own.startSeconds;
-    this.#end = own.startSeconds + own.durationSeconds;
+    this.#end = endOf(own);
     this.#stated += durationSeconds ?? own.durationSeconds;
     this.#rounding += roundingSeconds;
     this.#sample = Math.max(this.#sample, own.sampleSeconds);
@@ -162,6 +169,15 @@ function follows(before: TimedFragment, { init, position, own }: TimedFragment):
   return init === before.init && position === before.position + 1 && own.position === before.own.position + 1;
 }
 
+/**
+ * Returns why players may decrypt what is not encrypted, as some (GStreamer) do with whole segments, by whatever key they can load, or
+ * leave out what they know no key for (dash.js), or end there (hls.js).
+ */
+function problemOfKey({ key, own }: TimedFragment): string | null {
+  if (key === null || own.isEncrypted) return null;
+  return 'it is said to be encrypted, and its media are not';
+}
+
 /** Returns why a stated duration is not that of a fragment: players skip what lasts no time, and stop where media ends early. */
 function problemOfDuration({ durationSeconds: stated, roundingSeconds, own }: TimedFragment): string | null {
   const { durationSeconds } = own;
@@ -173,26 +189,21 @@ function problemOfDuration({ durationSeconds: stated, roundingSeconds, own }: Ti
 
 /** Returns why a segment does not stand where its media are: players show it at the time of these, and leave out by that time. */
 function problemOfPlace({ mediaSeconds, averageSeconds, window, own }: TimedFragment): string | null {
-  if (mediaSeconds === null) return problemOfAverage(averageSeconds, window, own);
-  const moved = mediaSeconds - own.startSeconds;
-  if (Math.abs(moved) <= shiftOf(own)) return null;
-  return `the playlist places it ${toThousandths(Math.abs(moved))} s ${moved > 0 ? 'behind' : 'before'} its own start`;
-}
-
-/** Returns why players do not load a segment: by the average duration it begins behind the end of its period. */
-function problemOfAverage(
-  averageSeconds: number | null,
-  window: TimedFragment['window'],
-  { startSeconds, durationSeconds }: SignedTimes,
-): string | null {
-  if (averageSeconds === null || window === null || window.endSeconds === null) return null;
-  const shown = Math.min(window.endSeconds - startSeconds, durationSeconds);
-  if (window.startSeconds + averageSeconds < window.endSeconds - MAX_SHIFT_SECONDS || shown <= MAX_SHIFT_SECONDS)
-    return null;
+  if (mediaSeconds !== null) {
+    const moved = mediaSeconds - own.startSeconds;
+    if (Math.abs(moved) <= shiftOf(own)) return null;
+    return `the playlist places it ${toThousandths(Math.abs(moved))} s ${moved > 0 ? 'behind' : 'before'} its own start`;
+  }
+  // Players do not load what begins behind the end of its period by the average duration.
+  if (averageSeconds === null || window?.endSeconds == null) return null;
+  const shown = Math.min(window.endSeconds - own.startSeconds, own.durationSeconds);
+  const isLoaded = window.startSeconds + averageSeconds < window.endSeconds - MAX_SHIFT_SECONDS;
+  if (isLoaded || shown <= MAX_SHIFT_SECONDS) return null;
   return `by the average duration it begins behind the end of its period, which shows ${toThousandths(shown)} s of it`;
 }
 
-function picturesIn(fragments: readonly TimedFragment[]): PictureSections {
+/** Returns the first and the last section of a playlist that has pictures; infinite where none has. */
+function picturesIn(fragments: readonly TimedFragment[]) {
   let [first, last] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   for (const { own, section } of fragments) {
     if (own.isOfPictures) [first, last] = [Math.min(first, section), Math.max(last, section)];
@@ -200,45 +211,37 @@ function picturesIn(fragments: readonly TimedFragment[]): PictureSections {
   return { first, last };
 }
 
-/** The first and the last section of a playlist that has pictures; infinite where none has. */
-interface PictureSections {
-  readonly first: number;
-  readonly last: number;
-}
+type PictureSections = ReturnType<typeof picturesIn>;
 
 /**
  * Returns the seconds that a period shows less of a fragment than it holds, at its start and at its end. Packagers begin and end
  * presentations with the pictures: sound before the first of them, and behind the last, is not counted.
  */
-function cutByWindow(
-  { window, own, section }: TimedFragment,
-  { first, last }: PictureSections,
-): { before: number; behind: number } {
-  if (window === null) return { before: 0, behind: 0 };
-  const before = own.isOfPictures || section !== first ? window.startSeconds - own.startSeconds : 0;
-  const isCounted = window.endSeconds !== null && (own.isOfPictures || section !== last);
-  return { before, behind: isCounted ? own.startSeconds + own.durationSeconds - (window.endSeconds ?? 0) : 0 };
-}
-
-/** Returns why a period shows less of a fragment than it holds. */
-function problemOfWindow(fragment: TimedFragment, pictures: PictureSections): string | null {
-  const { before, behind } = cutByWindow(fragment, pictures);
-  const shift = shiftOf(fragment.own);
-  if (before > shift) return `its period begins ${toThousandths(before)} s behind its start`;
-  return behind > shift ? `its period ends ${toThousandths(behind)} s before its end` : null;
+function cutByWindow({ window, own, section }: TimedFragment, { first, last }: PictureSections) {
+  const { startSeconds = Number.NEGATIVE_INFINITY, endSeconds = null } = window ?? {};
+  const before = own.isOfPictures || section !== first ? startSeconds - own.startSeconds : 0;
+  const end = own.isOfPictures || section !== last ? (endSeconds ?? Number.POSITIVE_INFINITY) : endOf(own);
+  return { before, behind: endOf(own) - end };
 }
 
 /** Sums what periods leave out of the fragments of one representation, beside a sample of each. */
 class CutByPeriods {
   #seconds = 0;
 
-  /** Adds a fragment, and returns why they leave out too much. */
+  /** Adds a fragment, and returns why its period shows less of it than it holds, or those so far leave out too much. */
   problemWith(fragment: TimedFragment, pictures: PictureSections): string | null {
     const { before, behind } = cutByWindow(fragment, pictures);
+    const shift = shiftOf(fragment.own);
+    if (before > shift) return `its period begins ${toThousandths(before)} s behind its start`;
+    if (behind > shift) return `its period ends ${toThousandths(behind)} s before its end`;
     for (const cut of [before, behind]) this.#seconds += Math.max(cut - fragment.own.sampleSeconds, 0);
     if (this.#seconds <= MAX_SHIFT_SECONDS) return null;
     return `the periods up to its own leave out ${toThousandths(this.#seconds)} s of what they show`;
   }
+}
+
+function endOf({ startSeconds, durationSeconds }: FragmentTimes): number {
+  return startSeconds + durationSeconds;
 }
 
 /** Returns the seconds by which a fragment may be cut or moved. */
@@ -251,7 +254,7 @@ function problemOfJump(before: TimedFragment, fragment: TimedFragment): string |
   const { own, section } = fragment;
   // Another init segment is a discontinuity of its own, and so is what was not signed to follow.
   if (!follows(before, fragment)) return null;
-  const jump = own.startSeconds - before.own.startSeconds - before.own.durationSeconds;
+  const jump = own.startSeconds - endOf(before.own);
   const isContinuous = Math.abs(jump) <= shiftOf(own);
   // Packagers begin encryption, and change its key, at a discontinuity.
   const hasOtherKey = fragment.key !== before.key;
@@ -264,10 +267,13 @@ function problemOfJump(before: TimedFragment, fragment: TimedFragment): string |
 /** Finds representations of one period and one init segment that hold parts of its media: players play one of them. */
 function partsBeside(sequence: readonly TimedFragment[]): Problem[] {
   return [...Map.groupBy(sequence, ({ section }) => section).values()].flatMap((inPeriod) => {
-    const firsts = inPeriod.flatMap(({ position }, index) => (position === 0 ? [index] : []));
-    const [whole, ...others] = firsts.map((start, rank) => extentOf(inPeriod.slice(start, firsts[rank + 1])));
-    const part = others.find(({ startSeconds, endSeconds, at }) => {
-      const apart = [startSeconds - (whole?.startSeconds ?? 0), endSeconds - (whole?.endSeconds ?? 0)];
+    const starts = inPeriod.flatMap(({ position }, index) => (position === 0 ? [index] : []));
+    const [whole, ...others] = starts.map((start, rank) => {
+      const end = starts[rank + 1] ?? inPeriod.length;
+      return { at: itemAt(inPeriod, start), endSeconds: endOf(itemAt(inPeriod, end - 1).own) };
+    });
+    const part = others.find(({ at, endSeconds }) => {
+      const apart = [at.own.startSeconds - (whole?.at.own.startSeconds ?? 0), endSeconds - (whole?.endSeconds ?? 0)];
       return apart.some((seconds) => Math.abs(seconds) > shiftOf(at.own));
     });
     if (part === undefined) return [];
@@ -275,60 +281,33 @@ function partsBeside(sequence: readonly TimedFragment[]): Problem[] {
   });
 }
 
-function extentOf(fragments: readonly TimedFragment[]): {
-  at: TimedFragment;
-  startSeconds: number;
-  endSeconds: number;
-} {
-  const [at, last] = [itemAt(fragments, 0), itemAt(fragments, fragments.length - 1)];
-  return { at, startSeconds: at.own.startSeconds, endSeconds: last.own.startSeconds + last.own.durationSeconds };
-}
-
 /** Seconds by which clocks may differ: packagers leave out what encoders put before sound (5,186 samples at most). */
 const MAX_CLOCKS_APART_SECONDS = 0.125;
-
-/** A representation in a period, beside the one that the others are compared with. */
-interface Beside {
-  /** Its first fragment. */
-  readonly at: TimedFragment;
-  /** Seconds between the presentation offsets of both. */
-  readonly offset: number;
-  /** Seconds between these, where each counts from the first fragment that was signed; not a number where that is not there. */
-  readonly offsetFromOrigin: number;
-}
 
 /**
  * Finds representations that play earlier or later than what plays beside them. The presentation offsets of a period are those of one
  * clock, or of clocks that each begin with the signed media of their representation; through all periods it is the same.
  */
 function clocksApart(sequences: readonly (readonly TimedFragment[])[]): Problem[] {
-  const originOf = new Map(
-    sequences.map((sequence) => [
-      sequence,
-      sequence.find(({ own }) => own.position === 0)?.own.startSeconds ?? Number.NaN,
-    ]),
+  const origins = sequences.map((sequence) => sequence.find(({ own }) => own.position === 0)?.own.startSeconds);
+  const firsts = sequences.flatMap((sequence, clock) =>
+    sequence.filter(({ position }) => position === 0).map((at) => ({ at, clock })),
   );
-  const firsts = sequences.flatMap((sequence) =>
-    sequence.filter(({ position }) => position === 0).map((at) => ({ at, sequence })),
-  );
-  const pairs = new Map<string, Beside[]>();
-  for (const beside of Map.groupBy(firsts, ({ at }) => at.section).values()) {
-    const reference = beside.find(({ at }) => at.own.isOfPictures) ?? beside[0];
-    for (const { at, sequence } of beside) {
-      if (reference === undefined || reference.sequence === sequence) continue;
-      const offset = (at.window?.startSeconds ?? 0) - (reference.at.window?.startSeconds ?? 0);
-      const origins = (originOf.get(sequence) ?? 0) - (originOf.get(reference.sequence) ?? 0);
-      const key = [reference.sequence, sequence].map((each) => sequences.indexOf(each)).join();
-      const periods = pairs.get(key) ?? [];
-      pairs.set(key, periods);
-      periods.push({ at, offset, offsetFromOrigin: offset - origins });
-    }
-  }
-  return [...pairs.values()].flatMap((periods) => {
-    const apart = (of: (beside: Beside) => number) =>
-      periods.find((each) => !(Math.abs(of(each)) <= MAX_CLOCKS_APART_SECONDS));
-    const [byOffset, byOrigin] = [apart(({ offset }) => offset), apart(({ offsetFromOrigin }) => offsetFromOrigin)];
-    if (byOffset === undefined || byOrigin === undefined) return [];
+  const beside = [...Map.groupBy(firsts, ({ at }) => at.section).values()].flatMap((inPeriod) => {
+    const reference = inPeriod.find(({ at }) => at.own.isOfPictures) ?? itemAt(inPeriod, 0);
+    return inPeriod
+      .filter(({ clock }) => clock !== reference.clock)
+      .map(({ at, clock }) => {
+        const offset = (at.window?.startSeconds ?? 0) - (reference.at.window?.startSeconds ?? 0);
+        const originsApart = (origins[clock] ?? Number.NaN) - (origins[reference.clock] ?? Number.NaN);
+        return { at, offset, offsetFromOrigin: offset - originsApart, pair: `${reference.clock} ${clock}` };
+      });
+  });
+  return [...Map.groupBy(beside, ({ pair }) => pair).values()].flatMap((periods) => {
+    const byOffset = periods.find(({ offset }) => !(Math.abs(offset) <= MAX_CLOCKS_APART_SECONDS));
+    // Not a number where the first fragment is not there.
+    const isOfOrigins = periods.every(({ offsetFromOrigin }) => Math.abs(offsetFromOrigin) <= MAX_CLOCKS_APART_SECONDS);
+    if (byOffset === undefined || isOfOrigins) return [];
     const seconds = toThousandths(Math.abs(byOffset.offset));
     return [{ at: byOffset.at, problem: `its presentation offset is ${seconds} s off that of what plays beside it` }];
   });
@@ -339,39 +318,39 @@ function dateShift({ dateSeconds, own }: TimedFragment): number | null {
 }
 
 /** Seconds by the playlist and the number of the section that they are of. */
-type OfSections = Map<string, Map<number, number>>;
+type OfSections = ReadonlyMap<string, ReadonlyMap<number, number>>;
+
+function bySection(
+  listings: readonly TimedListing[],
+  secondsOf: (own: readonly TimedListing[]) => ReadonlyMap<number, number>,
+): OfSections {
+  return new Map([...Map.groupBy(listings, ({ playlist }) => playlist)].map(([path, own]) => [path, secondsOf(own)]));
+}
 
 /** Finds the playlists that offer what states times of day by which some players play one later than the other. */
 function datesApart(choices: readonly Choice[], listings: readonly TimedListing[]): FoundInPlaylist[] {
-  const dated: OfSections = new Map();
-  for (const { playlist, fragments } of listings) {
-    const dates = dated.get(playlist) ?? new Map<number, number>();
-    dated.set(playlist, dates);
-    for (const fragment of areInOrder(fragments) ? fragments : []) {
-      const shift = dateShift(fragment);
-      if (shift !== null && !dates.has(fragment.section)) dates.set(fragment.section, shift);
-    }
-  }
+  const dated = bySection(listings, (own) => {
+    const inOrder = own.flatMap(({ fragments }) => (areInOrder(fragments) ? fragments : []));
+    const shifts = inOrder.map((each) => [each.section, dateShift(each)] as const);
+    // The first of each section counts.
+    return new Map(shifts.filter((shift): shift is [number, number] => shift[1] !== null).reverse());
+  });
   // Players change between all that a playlist offers, and go by times of day.
-  const offered = [...Map.groupBy(choices, ({ playlist }) => playlist).values()].flatMap(([first, ...others]) =>
-    first === undefined ? [] : [{ ...first, played: [first, ...others].flatMap(({ played }) => played) }],
-  );
+  const offered = [...Map.groupBy(choices, ({ playlist }) => playlist).values()].map((own) => {
+    return { ...itemAt(own, 0), played: own.flatMap(({ played }) => played) };
+  });
   return playedApart(offered, dated, (seconds) => `the times of day of what it offers are ${seconds} s apart`);
 }
 
 /** Finds the playlists of HLS that play together, and whose sections are of different parts of the signed media. */
 function sectionsApart(choices: readonly Choice[], listings: readonly TimedListing[]): FoundInPlaylist[] {
-  const starts: OfSections = new Map();
-  for (const [playlist, own] of Map.groupBy(listings, (listing) => listing.playlist)) {
-    const ofSections = new Map<number, number>();
-    for (const { section, window, own: times } of own.flatMap(({ fragments }) => fragments)) {
-      const start = Math.min(ofSections.get(section) ?? Number.POSITIVE_INFINITY, times.startSeconds);
-      if (window === null) ofSections.set(section, start);
-    }
-    const first = [...ofSections.keys()].reduce((least, section) => Math.min(least, section), Number.POSITIVE_INFINITY);
-    const origin = ofSections.get(first) ?? 0;
-    starts.set(playlist, new Map([...ofSections].map(([section, start]) => [section, start - origin])));
-  }
+  const starts = bySection(listings, (own) => {
+    const played = own.flatMap(({ fragments }) => fragments.filter(({ window }) => window === null));
+    const latestFirst = played.toSorted((first, second) => second.own.startSeconds - first.own.startSeconds);
+    const startOf = new Map(latestFirst.map(({ section, own: { startSeconds } }) => [section, startSeconds]));
+    const [[, origin] = [0, 0]] = [...startOf].sort(([first], [second]) => first - second);
+    return new Map([...startOf].map(([section, start]) => [section, start - origin]));
+  });
   const problem = (seconds: number) => `the media of what plays together behind a discontinuity are ${seconds} s apart`;
   return playedApart(choices, starts, problem);
 }
@@ -383,14 +362,13 @@ function playedApart(
   problemOf: (seconds: number) => string,
 ): FoundInPlaylist[] {
   const found = choices.flatMap(({ playlist, line, played }): FoundInPlaylist[] => {
-    const together = [...new Set(played.map((each) => each.playlist))].map((path) => values.get(path) ?? new Map());
+    const together = [...new Set(played.map((each) => each.playlist))].map((path) => values.get(path));
     const [first, ...others] = together;
     const apart = others.flatMap((each) =>
-      [...each].map(([section, seconds]) => Math.abs(seconds - (first?.get(section) ?? seconds))),
+      [...(each ?? [])].map(([section, seconds]) => Math.abs(seconds - (first?.get(section) ?? seconds))),
     );
     const most = Math.max(0, ...apart);
-    if (most <= MAX_PLAYED_APART_SECONDS) return [];
-    return [{ playlist, line, kind: 'ambiguous', problem: problemOf(toThousandths(most)) }];
+    return most <= MAX_PLAYED_APART_SECONDS ? [] : [ambiguous(playlist, problemOf(toThousandths(most)), line)];
   });
   return onceByLine(found);
 }

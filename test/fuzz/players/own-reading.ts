@@ -2,7 +2,7 @@ import { AppError } from '#errors/app-error.ts';
 import type { MediaPart } from '#publications/media-part.ts';
 import { FolderIndex } from '#publications/playlists/folder-index.ts';
 import { attributeOf } from '#publications/playlists/hls-lines.ts';
-import { locatorIn, referencesOf } from '#publications/playlists/hls-playlist.ts';
+import { partOf, referencesOf } from '#publications/playlists/hls-playlist.ts';
 import { MpdValues } from '#publications/playlists/mpd-values.ts';
 import type {
   HlsMap,
@@ -39,7 +39,7 @@ async function readingOf(text: string): Promise<Reading | null> {
   if (document.kind === 'mpd' && hasPeriodsThatDoNotMeet(document.root)) return null;
   const isOfKeyFrames = document.kind === 'hls-media' && document.iFramesOnly;
   const findings = findingsIn([{ document, isPlayedAsMedia: !isOfKeyFrames }]);
-  return findings.some(({ kind }) => kind !== 'unknown') ? null : readDocument(document, index);
+  return findings.some(({ kind }) => kind !== 'unknown') ? null : readDocument(document);
 }
 
 /** Returns true for a duration that no media here have: the judge compares those that are stated with those of the media. */
@@ -66,8 +66,8 @@ function refuseToOpen(name: string): never {
   throw new AppError('PUBLICATION_NOT_FOUND', { name });
 }
 
-function readDocument(document: PlaylistDocument, index: FolderIndex): Reading {
-  if (document.kind === 'hls-multivariant') return readMultivariant(document, index);
+function readDocument(document: PlaylistDocument): Reading {
+  if (document.kind === 'hls-multivariant') return readMultivariant(document);
   if (document.kind === 'mpd') {
     const addressed = document.representations.filter(({ addressing }) => /^(?:template|list)$/.test(addressing));
     const describe = (part: MediaPart, init: MediaPart | null): string =>
@@ -82,10 +82,9 @@ function readDocument(document: PlaylistDocument, index: FolderIndex): Reading {
       .filter((segment) => !listed.has(segment));
     return { kind: 'mpd', representations, adjacent: new Set(adjacent) };
   }
-  const locate = locatorIn(document, index);
-  const partOf = (each: HlsSegment | HlsMap): ReadPart => readPart(index.partAt(locate(each), each.range));
+  const partAt = (each: HlsSegment | HlsMap): ReadPart => readPart(partOf(document, each));
   const segments = document.segments.map((segment) =>
-    describeSegment(partOf(segment), segment.map === null ? undefined : partOf(segment.map)),
+    describeSegment(partAt(segment), segment.map === null ? undefined : partAt(segment.map)),
   );
   return { kind: 'media', segments };
 }
@@ -95,11 +94,11 @@ function readPart({ path, range }: MediaPart): ReadPart {
   return { url, range: range ?? undefined };
 }
 
-function readMultivariant(playlist: HlsMultivariant, index: FolderIndex): Reading {
+function readMultivariant(playlist: HlsMultivariant): Reading {
   const variants: string[] = [];
   const renditions: string[] = [];
   const keyFrames: string[] = [];
-  for (const { tag, path, isVariant, isOfKeyFrames } of referencesOf(playlist, index)) {
+  for (const { tag, path, isVariant, isOfKeyFrames } of referencesOf(playlist)) {
     if (isVariant) variants.push(`/${path}`);
     else if (isOfKeyFrames) keyFrames.push(`/${path}`);
     else if (tag?.name === 'EXT-X-MEDIA') {
