@@ -31,15 +31,15 @@ import { areWholeFragments } from './playlists/rendition-listings.ts';
 import { childrenOf } from './playlists/xml-element.ts';
 import type { PublicationPatterns } from './publication.ts';
 import type { PublicationFolder } from './publication-folder.ts';
-import { refusal } from './refuse-unjoinable.ts';
+import { refusal, refuseRangesPastEnd } from './refuse-unjoinable.ts';
 
 /**
  * Finds the publication in a folder that is to be packaged: playlists that name segments. `readPublication` reads one
  * that is to be signed, by patterns that name its parts. `patterns` choose its files; without one for playlists every
  * .m3u8 and .mpd is read. Resolves with null when there is none: lists of songs have the same extensions. Throws
  * `PLAYLIST_…` for a playlist, `PUBLICATION_TOO_LARGE`, `SEGMENT_INDEX_MALFORMED`, `FRAGMENT_MALFORMED` or `BMFF_…` for
- * boxes, `PATTERN_INVALID` or `PATTERN_NO_MATCH` for a pattern, and `PUBLICATION_NOT_REPACKAGED` for segments that
- * cannot be read or joined.
+ * boxes, `PATTERN_INVALID` or `PATTERN_NO_MATCH` for a pattern, `BYTE_RANGE_PAST_END` for bytes that are not there, and
+ * `PUBLICATION_NOT_REPACKAGED` for segments that cannot be read or joined.
  */
 export async function findPublication(
   folder: PublicationFolder,
@@ -61,6 +61,7 @@ export async function findPublication(
   const chosen = found.filter(isChosen);
   const unchosen = found.filter((rendition) => !isChosen(rendition));
   if (!chosen.some(isMedia)) throw noneChosen(patterns, found);
+  refuseRangesPastEnd(chosen, folder);
   const isInParts = playlists.some((playlist) => partialSegmentIn(playlist) !== null);
   const segments = isInParts ? 'chunked' : await segmentKindOf(folder, chosen, signal);
   const parts = found.flatMap((rendition) => rendition.parts);

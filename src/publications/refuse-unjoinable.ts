@@ -8,10 +8,9 @@ import { childrenOf, findElement } from './playlists/xml-element.ts';
 
 /**
  * Throws `PUBLICATION_NOT_REPACKAGED` for a publication that cannot be joined and segmented again: live playlists,
- * encrypted segments, discontinuities; and `BYTE_RANGE_PAST_END` for ranges that are not there.
+ * encrypted segments, discontinuities.
  */
-export function refuseUnjoinable({ playlists, renditions }: ExistingPublication, folder: SourceFolder): void {
-  refuseRangesPastEnd(renditions, folder);
+export function refuseUnjoinable({ playlists, renditions }: ExistingPublication): void {
   for (const playlist of playlists) {
     if (renditions.some(({ playlist: path }) => path === playlist.path)) refuseLive(playlist);
     if (playlist.kind === 'hls-media' && !playlist.iFramesOnly) refuseHls(playlist);
@@ -26,7 +25,7 @@ export function refuseUnjoinable({ playlists, renditions }: ExistingPublication,
 }
 
 /** Throws `BYTE_RANGE_PAST_END`. The line of the range is no longer known; the file's name identifies it. */
-function refuseRangesPastEnd(renditions: readonly ExistingRendition[], folder: SourceFolder): void {
+export function refuseRangesPastEnd(renditions: readonly ExistingRendition[], folder: SourceFolder): void {
   const sizes = sizesIn(folder);
   for (const { playlist, parts } of renditions) {
     for (const { path: file, range } of parts) {

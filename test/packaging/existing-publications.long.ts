@@ -313,6 +313,19 @@ describe('a publication is refused', () => {
     );
   });
 
+  test('that names bytes past the end of a file for an init segment', async () => {
+    const folder = publicationOf(
+      'past-end-of-init',
+      '-map 0:v -c copy -f hls -hls_time 2 -hls_playlist_type vod -hls_segment_type fmp4 -hls_flags single_file index.m3u8',
+    );
+    const path = join(folder, 'index.m3u8');
+    writeFileSync(path, readFileSync(path, 'utf8').replace(/(#EXT-X-MAP:.*BYTERANGE="\d+)@0"/, '$1@99999999"'));
+    await assert.rejects(
+      packageInput(folder),
+      (error: unknown) => error instanceof AppError && error.reason === 'BYTE_RANGE_PAST_END',
+    );
+  });
+
   test('that names bytes of transport streams which are not there', async () => {
     const folder = join(place, 'past-end-of-streams');
     cpSync(transport, folder, { recursive: true });

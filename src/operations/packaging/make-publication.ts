@@ -123,10 +123,10 @@ export async function planPublication(
     return { ...(await planMedia(sources, params, found, signal)), existing };
   }
   const { existing: wish = 'auto' } = params;
-  if (wish === 'copy' || (wish === 'auto' && staysAsItIs(existing, folder))) {
+  if (wish === 'copy' || (wish === 'auto' && staysAsItIs(existing))) {
     return { kind: 'carry', folder, existing };
   }
-  refuseUnjoinable(existing, folder);
+  refuseUnjoinable(existing);
   const joined = new JoinedFolder(folder, existing);
   const tracks = tracksOfRenditions(existing, params.tracks ?? []);
   const language = params.default_language ?? defaultLanguageOf(existing);
@@ -140,10 +140,10 @@ export async function planPublication(
  * Returns whether a publication stays as it is: one of CMAF segments, or one of byte ranges that cannot be repackaged,
  * such as several periods or encrypted media, but can be signed.
  */
-function staysAsItIs(existing: ExistingPublication, folder: SourceFolder): boolean {
+function staysAsItIs(existing: ExistingPublication): boolean {
   if (existing.segments !== 'byte-ranges') return existing.segments === 'cmaf';
   try {
-    refuseUnjoinable(existing, folder);
+    refuseUnjoinable(existing);
     return false;
   } catch (error) {
     if (error instanceof AppError && error.reason === 'PUBLICATION_NOT_REPACKAGED') return true;
