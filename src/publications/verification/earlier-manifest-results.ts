@@ -46,7 +46,7 @@ export async function resultsOfEarlierManifest(number: number, parts: ReadParts)
   const official = new OfficialReadings(manifests, { ...parts, sampleSize: 2, maxReadings: MAX_READER_FRAGMENTS });
   const altered = new Set(alterations.map(({ init }) => init));
   const ranked = [true, false].flatMap((is) => carriers.filter(({ listed }) => altered.has(listed.init) === is));
-  // Where our own pass cannot verify how they are bound, the reader has to know all.
+  // The reader has to know all of them where our own pass cannot verify how they are bound.
   const sampled = binding === null ? ranked : ranked.slice(0, MAX_SAMPLED_RENDITIONS);
   for (const rendition of sampled) await official.add(0, rendition);
   const read = official.readings.flatMap(({ reading }) => resultsIn(reading));
