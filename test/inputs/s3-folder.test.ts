@@ -84,6 +84,15 @@ describe('opening a folder of S3', () => {
     await refuses('FOLDER_EMPTY', s3Url('one/master'));
   });
 
+  test('is not called empty where the server does not say if there is an object at its address', async () => {
+    proxy.fault = ({ headers }) => (headers.range === undefined ? null : { status: 400, code: 'InvalidArgument' });
+    try {
+      await refuses('S3_REQUEST_REFUSED', s3Url('nothing'), proxied());
+    } finally {
+      proxy.fault = () => null;
+    }
+  });
+
   test('finds a prefix that the caller encoded', async () => {
     await put('with space/a.mp4', Buffer.from('a'));
     assert.equal((await open('with%20space')).files.length, 1);

@@ -56,6 +56,17 @@ async function openAsWritten(reader: S3Reader, address: S3Address, signal: Abort
   }
 }
 
+/** Tells whether there is an object at an address, which the caller may read. Throws where the server does not say so. */
+async function isThere(reader: S3Reader, address: S3Address, signal: AbortSignal): Promise<boolean> {
+  try {
+    await reader.open(address, 1, signal);
+    return true;
+  } catch (error) {
+    if (mayBeMissing(error)) return false;
+    throw error;
+  }
+}
+
 /**
  * Returns true where the object may be missing: S3 does not tell that to callers without the right to list a bucket.
  */
@@ -110,10 +121,7 @@ export async function openS3Folder(
   const reader = new S3Reader(await connectS3(settings));
   const files = await listAsWritten(reader, address, limits, signal);
   if (files.length === 0) {
-    const isObject = await reader.open(address, 1, signal).then(
-      () => true,
-      () => false,
-    );
+    const isObject = address.key !== '' && (await isThere(reader, address, signal));
     throw new AppError(isObject ? 'SOURCE_NOT_FOLDER' : 'FOLDER_EMPTY', { path: url });
   }
   // Files are read side by side, and some are large.
